@@ -4,6 +4,7 @@ import {
   claimKey,
   DECLINED_KEY_LIFETIME_MS,
   deleteKey,
+  findAnswer,
   releaseKey,
   storeAnswer,
 } from '../db/repositories/merchants/idempotency-keys.ts';
@@ -167,6 +168,23 @@ function definiteRefusal(thrown: unknown): Answer | null {
   const { status, retryable } = ERRORS[error.code];
   const isDefinite = status === 400 && !retryable;
   return isDefinite ? errorAnswer(error) : null;
+}
+
+/**
+ * Answers a repeat of a request that was valid before, for example under other limits of its currency: its earlier call
+ * may have charged the payer. Throws `refusal` if there was none.
+ */
+export async function answerRepeat(
+  ctx: Context,
+  { db, now }: Deps,
+  refusal: unknown,
+): Promise<Answer<never>> {
+  const { 'idempotency-key': key } = ctx.headers;
+  const isKeyed = typeof key === 'string' && KEY_PATTERN.test(key);
+  const use = isKeyed && refusal instanceof FieldsError ? keyUseOf(ctx) : null;
+  const answer = use && (await findAnswer(db, use, now()));
+  if (answer === null) throw refusal;
+  return replayOf(answer);
 }
 
 /** The interface allows at most 255 of these characters. */

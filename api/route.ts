@@ -10,7 +10,7 @@ import type { Context, Merchant, RequestState } from './context.ts';
 import type { ApiDeps } from './deps.ts';
 import { ignoredFields, readFields, withoutEmpty } from './fields.ts';
 import type { Fields, Problem, Shape } from './fields.ts';
-import { keyUseOf } from './idempotency.ts';
+import { answerRepeat, keyUseOf } from './idempotency.ts';
 import type { KeyedCall } from './idempotency.ts';
 import { changesSomething } from './openapi/operation.ts';
 import type { Operation, OperationAnswer, ParamNote, RequestBody } from './openapi/operation.ts';
@@ -82,14 +82,22 @@ export function route<
     }
     // If the body is refused, the answer names the ignored fields of its first level.
     nameIgnoredFields(ctx, body?.fields ?? {}, {});
-    const call = {
+    const isKeyed = declaration.idempotencyKey !== undefined;
+    const readCall = () => ({
       merchant,
       params: ctx.params as Call<Path>['params'],
       query: readQuery(query ?? ({} as Query), parseQuery(ctx.querystring)),
       body: readBody(declaration, ctx.state.body, deps),
-      keyUse: declaration.idempotencyKey === undefined ? null : keyUseOf(ctx),
+      keyUse: isKeyed ? keyUseOf(ctx) : null,
       late: ctx.state.late,
-    };
+    });
+    let call;
+    try {
+      call = readCall();
+    } catch (refusal) {
+      if (!isKeyed) throw refusal;
+      return send(ctx, await answerRepeat(ctx, deps, refusal));
+    }
     nameIgnoredFields(ctx, body?.fields ?? {}, call.body);
     send(ctx, await handle(call, deps));
   };

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
 import { DomainError } from '../../../domain/errors.ts';
 import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
@@ -115,6 +115,16 @@ async function isTaken(
   const orders = orderId.startsWith('rf_') ? refunds : paymentIntents;
   const isKeyGone = or(isNull(orders.adoptedAt), lte(orders.adoptedAt, nowAt - KEY_LIFETIME_MS));
   return (await db.$count(orders, and(isRecord(orders, merchantId, orderId), isKeyGone))) > 0;
+}
+
+/**
+ * Returns the stored answer to an earlier call of the same request; null if there was no such call.
+ * @throws DomainError `idempotency_key_in_use` if that call has no answer yet.
+ */
+export async function findAnswer(db: Db, use: KeyUse, nowAt: number): Promise<StoredAnswer | null> {
+  const { fingerprint, expiresAt } = idempotencyKeys;
+  const isSame = and(isKey(use), eq(fingerprint, use.fingerprint), gt(expiresAt, nowAt));
+  return (await db.$count(idempotencyKeys, isSame)) > 0 ? storedAnswer(db, use) : null;
 }
 
 async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {

@@ -1,4 +1,6 @@
+import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { idempotencyKeys } from '../../../db/schema/merchants.ts';
 import { useCurrencies } from '../../../api/amounts.ts';
 import { CURRENCIES, withOverrides } from '../../../domain/currencies.ts';
 import { expectError } from '../../support/answers.ts';
@@ -10,15 +12,15 @@ import { readSubscription, subscriptionIn } from '../../support/fixtures/subscri
  * The limits of an operator's file (CURRENCY_LIMITS_FILE): a higher minimum and a lower maximum of EUR, a lower
  * minimum of USD, and JPY inactive.
  */
-beforeAll(() =>
+const useFile = () =>
   useCurrencies(
     withOverrides(CURRENCIES, {
       EUR: { minimum: 500, maximum: 9_000 },
       USD: { minimum: 21 },
       JPY: { active: false },
     }),
-  ),
-);
+  );
+beforeAll(useFile);
 afterAll(() => useCurrencies(CURRENCIES));
 
 const refused = (answer: Answer, description: string) =>
@@ -72,4 +74,33 @@ test('the OpenAPI document lists the limits of the operator’s file by currency
   const codes = [...text.matchAll(/\| ([A-Z]{3}) \| \d/g)].map(([, code]) => code);
   expect(codes.length).toBeGreaterThan(100);
   expect(codes).toEqual(codes.toSorted((a = '', b = '') => (a < b ? -1 : 1)));
+});
+
+test('a repeat of a charge that the limits now refuse gets the answer of its first call [D-03, D-17]', async ({
+  api,
+}) => {
+  const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
+  const charge = (amount: number, key: string) =>
+    api.call('POST', '/subscription/merchant/one-time-charge', {
+      body: { subscriptionId, amount, currency: 'EUR' },
+      key,
+    });
+  useCurrencies(CURRENCIES);
+  const first = await charge(200, 'before-the-limits');
+  expect(first).toMatchObject({ status: 200, json: { status: 'SUCCESS' } });
+  const charged = api.orders.charges.length;
+  useFile();
+  const tooLow = 'amount: must be at least 250 in EUR';
+  expect((await charge(200, 'before-the-limits')).text).toBe(first.text);
+  refused(await charge(200, 'after-the-limits'), tooLow);
+  refused(await charge(201, 'before-the-limits'), tooLow);
+  await api.db
+    .update(idempotencyKeys)
+    .set({ state: 'IN_FLIGHT', lockedUntil: Date.now() + 45_000, httpStatus: null, body: null })
+    .where(eq(idempotencyKeys.key, 'before-the-limits'));
+  expect(await charge(200, 'before-the-limits')).toMatchObject({
+    status: 409,
+    json: { errorCode: 'idempotency_key_in_use' },
+  });
+  expect(api.orders.charges).toHaveLength(charged);
 });
