@@ -2,6 +2,7 @@ import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts';
 import { test } from '../../support/api-environment.ts';
+import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   createSubscription,
   declineNext,
@@ -25,6 +26,15 @@ import { makeHosted } from '../../support/fixtures/payments.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const LIVE = { mode: 'live' } as const;
+
+/** The bank now waits for the confirmation of the intent's charge. */
+async function sendToBank({ db }: ApiEnvironment, intentId: string): Promise<void> {
+  await db
+    .update(paymentAttempts)
+    .set({ state: 'UNKNOWN', payerUrl: 'https://bank.example/', settledAt: null })
+    .where(eq(paymentAttempts.intentId, intentId));
+  await db.update(paymentIntents).set({ status: 'PENDING' }).where(eq(paymentIntents.id, intentId));
+}
 
 test('after 15 automatic attempts in 30 days a new card is saved at once and charged later [D-30, D-33]', async ({
   api,
@@ -99,14 +109,7 @@ test('while the bank waits for the confirmation of the fifth card, the payment p
   await give('payment_token=tok-card_declined-the-first');
   for (let id = 1; id <= 4; id += 1) await give(`payment_error=invalid_cvc&payment_error_id=${id}`);
   expect(headingOf(await look())).toBe('This page takes no more cards');
-  await api.db
-    .update(paymentAttempts)
-    .set({ state: 'UNKNOWN', payerUrl: 'https://bank.example/', settledAt: null })
-    .where(eq(paymentAttempts.intentId, xIntentId));
-  await api.db
-    .update(paymentIntents)
-    .set({ status: 'PENDING' })
-    .where(eq(paymentIntents.id, xIntentId));
+  await sendToBank(api, xIntentId);
   const page = await look();
   expect([page.status, hasCardForm(page)]).toEqual([200, false]);
   expect(page.text).toContain('Your bank wants you to confirm the payment of US$');
@@ -123,14 +126,7 @@ test('after the expiry of a payment page whose bank waits, the page leads only t
   const { fwdUrl, xIntentId } = await makeHosted(api);
   const { look, give, comeBack, path } = visit(api, fwdUrl);
   await give('payment_token=tok-card_declined-the-first');
-  await api.db
-    .update(paymentAttempts)
-    .set({ state: 'UNKNOWN', payerUrl: 'https://bank.example/', settledAt: null })
-    .where(eq(paymentAttempts.intentId, xIntentId));
-  await api.db
-    .update(paymentIntents)
-    .set({ status: 'PENDING' })
-    .where(eq(paymentIntents.id, xIntentId));
+  await sendToBank(api, xIntentId);
   expect(hasCardForm(await look())).toBe(true);
   const charged = api.orders.charges.length;
   api.clock.aheadMs += DAY_MS;
