@@ -124,7 +124,8 @@ async function isTaken(
 export async function findAnswer(db: Db, use: KeyUse, nowAt: number): Promise<StoredAnswer | null> {
   const { fingerprint, expiresAt } = idempotencyKeys;
   const isSame = and(isKey(use), eq(fingerprint, use.fingerprint), gt(expiresAt, nowAt));
-  return (await db.$count(idempotencyKeys, isSame)) > 0 ? storedAnswer(db, use) : null;
+  const [row] = await db.select().from(idempotencyKeys).where(isSame);
+  return row ? answerIn(row) : null;
 }
 
 async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
@@ -132,6 +133,10 @@ async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
   if (row && !row.fingerprint.equals(use.fingerprint)) {
     throw new DomainError('idempotency_key_reused');
   }
+  return answerIn(row);
+}
+
+function answerIn(row: typeof idempotencyKeys.$inferSelect | undefined): StoredAnswer {
   if (row?.state !== 'DONE' || row.httpStatus === null || row.body === null) {
     throw new DomainError('idempotency_key_in_use', undefined, { retryAfterSeconds: 1 });
   }
