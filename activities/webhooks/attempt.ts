@@ -46,7 +46,7 @@ export async function sendBatch(
       (sent) => describeDelivery(delivery, sent),
       () => deps.send({ url: endpoint.url, headers: signatureHeaders(signed), body }),
     );
-    const attempt = attemptAfter(delivery, result, now());
+    const attempt = attemptAfter(endpoint, delivery, result, now());
     failpoint('after_delivery');
     report(attempt);
     if (attempt.state === 'PENDING' && holdsBackLaterEvents(attempt)) {
@@ -87,13 +87,15 @@ function openSigners({ sealing }: AttemptDeps, endpoint: Endpoint): [string, ...
 }
 
 function attemptAfter(
+  { updatedAt }: Endpoint,
   { eventId, claimedUntil, attempts: before }: ClaimedDelivery,
   result: SendResult,
   nowAt: number,
 ): RecordedAttempt {
   const attempts = before + 1;
   const httpStatus = result.kind === 'answered' ? result.status : null;
-  const recorded = { eventId, claimedUntil, attempts, httpStatus, nextAttemptAt: nowAt };
+  const sent = { eventId, claimedUntil, updatedAt, attempts };
+  const recorded = { ...sent, httpStatus, nextAttemptAt: nowAt };
   if (httpStatus !== null && httpStatus >= 200 && httpStatus < 300) {
     return { ...recorded, state: 'DELIVERED', error: null, settledAt: nowAt };
   }

@@ -98,7 +98,7 @@ export class Drain {
   private change: () => void = () => undefined;
   private claimedAt = -Infinity;
   private recordedAt = performance.now();
-  private attempts: (RecordedAttempt & { updatedAt: number })[] = [];
+  private attempts: RecordedAttempt[] = [];
   private unsent: ClaimedDelivery[] = [];
   private outcomes: Outcome[] = [];
   private sent = 0;
@@ -239,7 +239,7 @@ export class Drain {
       mayBegin: async (isFirst) =>
         this.maySend() &&
         ((isFirst && isFresh) || ((await this.isUnchanged(endpoint)) && this.maySend())),
-      report: (attempt) => this.note(attempt, endpoint),
+      report: (attempt) => this.note(attempt),
     })
       .catch((error: unknown) => {
         this.errors.push(error);
@@ -264,7 +264,8 @@ export class Drain {
     return updatedAt === endpoint.updatedAt;
   }
 
-  private note(attempt: RecordedAttempt, { updatedAt }: Endpoint): void {
+  private note(attempt: RecordedAttempt): void {
+    const { updatedAt } = attempt;
     const at = this.now();
     const isSuccess = attempt.state === 'DELIVERED';
     const outcome: Outcome = isSuccess
@@ -272,7 +273,7 @@ export class Drain {
       : { kind: 'failure', at, jitter: Math.random(), updatedAt };
     this.sent += 1;
     this.hasFailed ||= attempt.state === 'PENDING';
-    this.attempts.push({ ...attempt, updatedAt });
+    this.attempts.push(attempt);
     this.outcomes.push(outcome);
     // The outcomes at a URL that the merchant has changed say nothing about the new one.
     if (updatedAt !== this.endpoint?.updatedAt) return;

@@ -17,6 +17,8 @@ export interface EndpointRef {
 export interface RecordedAttempt {
   eventId: string;
   claimedUntil: number;
+  /** The `updatedAt` of the configuration with which the attempt was made. */
+  updatedAt: number;
   attempts: number;
   state: DeliveryState;
   nextAttemptAt: number;
@@ -33,7 +35,7 @@ export interface RecordedAttempt {
 export async function recordDeliveries(
   db: Db,
   { merchantId, configId }: EndpointRef,
-  attempts: readonly (RecordedAttempt & { updatedAt: number })[],
+  attempts: readonly RecordedAttempt[],
   released: readonly { eventId: string; claimedUntil: number }[],
 ): Promise<void> {
   const attemptRows = attempts.map((attempt) => ({
