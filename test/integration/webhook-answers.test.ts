@@ -1,11 +1,9 @@
-import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import {
   deleteWebhookConfig,
   updateWebhookConfig,
 } from '../../db/repositories/webhooks/configs.ts';
-import { webhookConfigs } from '../../db/schema/webhooks.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
 
@@ -193,10 +191,7 @@ describe('a webhook configuration', () => {
     env,
   }) => {
     const { receiver, configId } = await env.startEndpoint();
-    await env.db
-      .update(webhookConfigs)
-      .set({ failingSince: Date.now() - 6 * DAY_MS })
-      .where(eq(webhookConfigs.id, configId));
+    await env.setConfig(configId, { failingSince: Date.now() - 6 * DAY_MS });
     await env.emit(1_000, 2_000);
     receiver.answerNext({ status: 200 }, { status: 500 });
     await env.deliver();
@@ -209,14 +204,11 @@ describe('a webhook configuration', () => {
     env,
   }) => {
     const { receiver, configId } = await env.startEndpoint();
-    await env.db
-      .update(webhookConfigs)
-      .set({
-        consecutiveFailures: 10,
-        failingSince: Date.now() - 33 * DAY_MS,
-        pausedUntil: Date.now() - 30 * DAY_MS,
-      })
-      .where(eq(webhookConfigs.id, configId));
+    await env.setConfig(configId, {
+      consecutiveFailures: 10,
+      failingSince: Date.now() - 33 * DAY_MS,
+      pausedUntil: Date.now() - 30 * DAY_MS,
+    });
     await env.emit(1_000);
     receiver.answerNext({ status: 502 });
     await env.deliver();
@@ -236,10 +228,7 @@ describe('a webhook configuration', () => {
       at: Date.now(),
     });
     // Simulates an event that was stored while the configuration was being switched off.
-    await env.db
-      .update(webhookConfigs)
-      .set({ isActive: false })
-      .where(eq(webhookConfigs.id, offId));
+    await env.setConfig(offId, { isActive: false });
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(await env.progress(deletedId)).toEqual(['1 DROPPED 0']);
     expect(await env.progress(offId)).toEqual(['1 DROPPED 0']);
@@ -253,10 +242,7 @@ describe('a webhook configuration', () => {
     const brokenId = await env.addConfig({ url: broken.url });
     const aliveId = await env.addConfig({ url: alive.url });
     const { sealedSigner } = await env.config(brokenId);
-    await env.db
-      .update(webhookConfigs)
-      .set({ sealedSigner: env.sealing.seal(SECRET, 'elsewhere') })
-      .where(eq(webhookConfigs.id, brokenId));
+    await env.setConfig(brokenId, { sealedSigner: env.sealing.seal(SECRET, 'elsewhere') });
     await env.emit(1_000);
     await expect(env.deliver()).rejects.toThrow('belongs to another record');
     expect(await env.progress(aliveId)).toEqual(['1 DELIVERED 1']);
@@ -279,13 +265,10 @@ describe('a webhook configuration', () => {
     env,
   }) => {
     const { receiver, configId } = await env.startEndpoint();
-    await env.db
-      .update(webhookConfigs)
-      .set({
-        sealedPreviousSigner: env.sealing.seal('former secret', 'elsewhere'),
-        previousSignerUntil: Date.now() + DAY_MS,
-      })
-      .where(eq(webhookConfigs.id, configId));
+    await env.setConfig(configId, {
+      sealedPreviousSigner: env.sealing.seal('former secret', 'elsewhere'),
+      previousSignerUntil: Date.now() + DAY_MS,
+    });
     await env.emit(1_000);
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(receiver.received[0]).toMatchObject({ isStandardSignatureValid: true });

@@ -178,7 +178,7 @@ describe('a delivered event', () => {
     const { previousSignerUntil } = await env.config(configId);
     expect(previousSignerUntil).toBeGreaterThan(Date.now() + 23.9 * HOUR_MS);
     expect(previousSignerUntil).toBeLessThanOrEqual(Date.now() + DAY_MS);
-    await env.db.update(webhookConfigs).set({ previousSignerUntil: Date.now() - 1 });
+    await env.setConfig(configId, { previousSignerUntil: Date.now() - 1 });
     expect(await sent(byNew)).toEqual({ listed: 1, standard: true, xpay: true });
   });
 });
@@ -272,8 +272,7 @@ describe('a change of a webhook configuration during a drain', () => {
     const configId = await env.addConfig({ url: old.url });
     await env.db
       .update(webhookConfigs)
-      .set({ consecutiveFailures: 1, failingSince: Date.now() - MINUTE_MS })
-      .where(eq(webhookConfigs.id, configId));
+      .set({ consecutiveFailures: 1, failingSince: Date.now() - MINUTE_MS });
     await env.emitTo(...streamIds(8));
     old.answerWith({ status: 500 });
     changeAtEighth(old, () => changeUrl(env, configId, fresh.url));

@@ -176,6 +176,10 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
     },
     /** Delivers the stream as a process does that has committed its events, and waits until it is done. */
     dispatch: (process: Process = own) => process.deliver({ merchantId, streamId }),
+    /** Changes the row of a configuration, as other processes or earlier times have left it. */
+    setConfig: async (configId: string, values: Partial<typeof webhookConfigs.$inferInsert>) => {
+      await db.update(webhookConfigs).set(values).where(eq(webhookConfigs.id, configId));
+    },
     /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
     async progress(configId: string) {
       const rows = await db
