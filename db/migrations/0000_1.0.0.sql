@@ -567,5 +567,5 @@ CREATE INDEX "outbox_event__body__idx" ON "outbox_event" USING btree ("inserted_
 CREATE INDEX "webhook_config__active__idx" ON "webhook_config" USING btree ("merchant_id","is_active");--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_stream__idx" ON "webhook_delivery" USING btree ("merchant_id","stream_id","config_id","sequence") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" USING btree ("merchant_id","config_id","next_attempt_at") WHERE "webhook_delivery"."state" = 'PENDING';--> statement-breakpoint
--- A table of drizzle-kit has no storage parameters.
+-- drizzle-kit cannot declare this. It leaves room for changed rows, which then need no new index entries.
 ALTER TABLE "subscription" SET (fillfactor = 70);

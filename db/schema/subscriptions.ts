@@ -216,8 +216,8 @@ export const subscriptions = pgTable(
     index('subscription__wake__idx')
       .on(table.wakeAt)
       .where(sql`${table.wakeAt} is not null and ${table.testClockId} is null`),
-    // The periodic sweep finds subscriptions that are behind their test clock. No index has `updated_at`, and the
-    // migration leaves room in each page, so that a change of no indexed column writes no index.
+    // The periodic sweep finds subscriptions that are behind their test clock. No index may have `updated_at`: each
+    // change would then need an entry in all indexes.
     index('subscription__behind__idx')
       .on(table.insertedAt)
       .where(sql`${table.testClockId} is not null and ${table.heldAt} is null`),

@@ -95,7 +95,7 @@ export function deleteOldLinkUses(db: Db, deletion: Deletion): Promise<number> {
   return deleteOld(db, linkUses, linkUses.begunAt, deletion);
 }
 
-/** Deletes old handled events, and any after 90 days: Stripe does not repeat an event that it has delivered. */
+/** Deletes old events. One that is not handled stays for 90 days, because Stripe does not send it again. */
 export function deleteOldGatewayEvents(db: Db, deletion: Deletion): Promise<number> {
   const { handledAt, receivedAt } = gatewayEvents;
   const isDone = or(isNotNull(handledAt), lt(receivedAt, sql`now() - interval '90 days'`));

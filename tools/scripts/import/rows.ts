@@ -103,7 +103,7 @@ interface Payer {
   readonly paymentMethodId: string | null;
 }
 
-/** What the merchant already has of this payer, or why not. Serialises imports of one gateway customer in transactions. */
+/** What the merchant already has of this payer, or why not. In a transaction, serialises imports of one gateway customer. */
 export async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer | string> {
   const { gateway, gatewayCustomerId, card, subscription } = given;
   const { merchantId } = subscription;
