@@ -15,6 +15,8 @@ export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 
   productName: string | null;
   receiptId: string | null;
   isHeld: boolean;
+  /** True if an endpoint waits for events from before the run. */
+  hasPendingEvents: boolean;
 }
 
 /**
@@ -44,7 +46,7 @@ export function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
     state,
     entries,
     clock,
-    deliver: true,
+    deliver: snapshot.hasPendingEvents,
     needsResync: false,
     isOnCheckoutQueue,
   };

@@ -8,6 +8,10 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { enterAccount, tokenAtStripe } from '../support/stripe-merchant.ts';
 import { startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+
+const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 /**
  * Counts a worker's gateway requests and database calls for each renewal. docs/performance.md states both
@@ -122,4 +126,33 @@ test('the opening of an attempt changes no indexed column of its subscription, a
   expect([
     ...(await env.db.execute(sql`select reloptions from pg_class where relname = 'subscription'`)),
   ]).toEqual([{ reloptions: '{fillfactor=70}' }]);
+});
+
+test('the first task of a new subscription runs an activity only if an endpoint waits for its events', async ({
+  counted,
+}) => {
+  const { env } = counted;
+  /** The local activities of a run that has just gone to sleep. */
+  const activitiesOf = async () => {
+    const { subscriptionId } = await env.create({ createdAt: Date.now() });
+    const handle = env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
+    return eventually(async () => {
+      const { events } = await handle.fetchHistory();
+      expect(events?.at(-1)?.timerStartedEventAttributes).toBeTruthy();
+      return events?.filter((event) => event.markerRecordedEventAttributes).length;
+    });
+  };
+  expect(await activitiesOf()).toBe(0);
+  const receiver = await startWebhookReceiver({ secrets: [SECRET] });
+  try {
+    await env.subscribe(receiver.url, SECRET);
+    expect(await activitiesOf()).toBe(1);
+    const received = await receiver.waitFor(2);
+    expect(received.map(({ event }) => event.eventType)).toEqual([
+      'intent.created',
+      'subscription.created',
+    ]);
+  } finally {
+    await receiver.close();
+  }
 });

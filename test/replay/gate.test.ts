@@ -115,8 +115,8 @@ describe('a replay of histories on this build', () => {
     expect(others).toEqual([]);
     expect(held?.name).toBe('held-1.json');
     expect(held?.problems.slice(0, 2)).toEqual([
-      'event 18: its state: version was 1, by this build it is 3',
-      'event 18: its state: status was "CREATED", by this build it is "ACTIVE"',
+      'event 17: its state: version was 1, by this build it is 3',
+      'event 17: its state: status was "CREATED", by this build it is "ACTIVE"',
     ]);
   });
 

@@ -1,8 +1,10 @@
+import { Client } from '@temporalio/client';
 import { describe, expect, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { maintenanceWorkflowId } from '../../workflows/maintenance/messages.ts';
 import { webhookEndpointWorkflowId } from '../../workflows/webhook-endpoint/messages.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -216,7 +218,9 @@ describe('record', () => {
 
   record('operator-signals', async ({ env }) => {
     const { ref } = await unpaid(env);
-    const handle = workflowOf(env, ref);
+    // As the Web UI does: without a digest.
+    const operator = new Client({ connection: env.client.connection });
+    const handle = operator.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('edit', { newAmountMinor: 2_500 });
     await handle.signal('manualRetry');
     await reaches(env, ref, 'ACTIVE');

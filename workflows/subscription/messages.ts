@@ -29,7 +29,7 @@ export interface SubscriptionInput {
   /** The latest entries of the ledger, for the Web UI. */
   entries: Entry[];
   clock: ClockPosition | null;
-  /** True if the outbox may contain undelivered events from before the run. */
+  /** True if an endpoint waits for events from before the run. */
   deliver: boolean;
   /** True if the row may hold a later state than `state`. Then the run first reads the row. */
   needsResync: boolean;

@@ -166,6 +166,8 @@ export interface Snapshot {
   receiptId: string | null;
   /** True if the row is older than its run, because the database was restored. */
   isHeld: boolean;
+  /** True if an endpoint waits for events of the subscription. */
+  hasPendingEvents: boolean;
 }
 
 /**
@@ -188,18 +190,22 @@ export async function loadSnapshot(
       isHeld: sql<boolean>`${subscriptions.heldAt} is not null`,
       entries: latestEntries(ENTRIES_SHOWN),
       earlier: countEarlier(earlierMost),
+      hasPendingEvents: sql<boolean>`exists (
+        select from webhook_delivery d
+        where d.merchant_id = ${subscriptions.merchantId} and d.stream_id = ${subscriptions.id}
+          and d.state = 'PENDING')`,
     })
     .from(subscriptions)
     .leftJoin(testClocks, isRecord(testClocks, subscriptions.merchantId, subscriptions.testClockId))
     .where(isRow(ref));
   if (!row) return null;
-  const { state, targetAt, productPage, receiptId, isHeld, entries, earlier } = row;
-  const rest = { entries, earlier, productName: productPage?.name ?? null, receiptId, isHeld };
+  const { state, createdAt, reachedAt, targetAt, productPage, ...others } = row;
+  const rest = { ...others, productName: productPage?.name ?? null };
   if (targetAt === null) return { state, clock: null, ...rest };
-  const reachedAt = row.reachedAt ?? row.createdAt;
+  const clock = { targetAt, reachedAt: reachedAt ?? createdAt };
   // While the clock advances, the subscription may have passed the time that it recorded last.
-  const nowAt = Math.min(targetAt, Math.max(reachedAt, knownUntil(state)));
-  return { state, clock: { nowAt, targetAt, reachedAt }, ...rest };
+  const nowAt = Math.min(targetAt, Math.max(clock.reachedAt, knownUntil(state)));
+  return { state, clock: { nowAt, ...clock }, ...rest };
 }
 
 /** SQL expression: how many subscriptions the merchant had before the selected one, at most `most`. */
