@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, isNull, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
 import { paymentMethods } from '../../schema/customers.ts';
@@ -65,45 +65,54 @@ export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string 
 }
 
 /**
- * Counts and admits a try; false if the session has `limit` tries. A repeat of an admitted try returns true and is not
- * counted. `nowAt` is real time.
+ * Counts and admits a try; false if the session has `limit` tries or does not exist. A repeat of an admitted try returns
+ * true and is not counted. `nowAt` is real time.
  */
 export async function admitTry(
   db: Db,
   ref: TryRef,
   { limit, nowAt }: { limit: number; nowAt: number },
 ): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    // The row's lock serialises the tries of one session, so concurrent tries cannot exceed the limit.
-    const [session] = await tx
-      .select({ tries: checkoutSessions.tries })
-      .from(checkoutSessions)
-      .where(isSession(ref))
-      .for('no key update');
-    if (!session) throw new Error(`no session ${ref.sessionId}`);
-    if (await findTry(tx, ref)) return true;
-    if (session.tries >= limit) return false;
-    await tx.insert(checkoutTries).values({ ...ref, createdAt: nowAt });
-    await tx
-      .update(checkoutSessions)
-      .set({ tries: sql`${checkoutSessions.tries} + 1` })
-      .where(isSession(ref));
-    return true;
-  });
+  const { merchantId, sessionId, key } = ref;
+  // The lock serialises the tries of one session, so concurrent tries cannot exceed the limit.
+  const admitted = await db.execute(sql`
+    with session as (
+      select merchant_id, id from checkout_session
+      where merchant_id = ${merchantId} and id = ${sessionId} and tries < ${limit}
+      for no key update
+    ), admitted as (
+      insert into checkout_try (merchant_id, session_id, key, created_at)
+      select merchant_id, id, ${key}::bytea, ${new Date(nowAt).toISOString()}::timestamptz
+      from session
+      on conflict do nothing
+      returning merchant_id, session_id
+    )
+    update checkout_session s set tries = tries + 1
+    from admitted a where (s.merchant_id, s.id) = (a.merchant_id, a.session_id)
+    returning s.id`);
+  return admitted.length > 0 || (await findTry(db, ref)) !== null;
 }
 
 /** Records that the try failed. True for the first call, false for a repeat. */
 export async function declineTry(db: Db, ref: TryRef, errorCode: string): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    const settled = await tx
-      .update(checkoutTries)
-      .set({ errorCode })
-      .where(and(isTry(ref), isNull(checkoutTries.errorCode)))
-      .returning({ key: checkoutTries.key });
-    if (settled.length === 0) return false;
-    await tx.update(checkoutSessions).set({ lastErrorCode: errorCode }).where(isSession(ref));
-    return true;
-  });
+  const { merchantId, sessionId, key } = ref;
+  // Locks the session before the try, as `admitTry` does.
+  const declined = await db.execute(sql`
+    with session as (
+      select merchant_id, id from checkout_session
+      where merchant_id = ${merchantId} and id = ${sessionId}
+      for no key update
+    ), declined as (
+      update checkout_try t set error_code = ${errorCode}
+      from session s
+      where (t.merchant_id, t.session_id) = (s.merchant_id, s.id)
+        and t.key = ${key}::bytea and t.error_code is null
+      returning t.merchant_id, t.session_id
+    )
+    update checkout_session s set last_error_code = ${errorCode}
+    from declined d where (s.merchant_id, s.id) = (d.merchant_id, d.session_id)
+    returning s.id`);
+  return declined.length > 0;
 }
 
 function isTry(ref: TryRef) {
