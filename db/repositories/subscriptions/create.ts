@@ -59,28 +59,30 @@ export async function createSubscription(
     receiptId: order.receiptId ?? null,
     metadata: order.metadata ?? null,
   };
-  await tx.insert(subscriptions).values({
-    ...order,
-    ...placed,
-    ...rowOf(state),
-    id: subscriptionId,
-    normalEmail: emailNormalForm(order.customerDetails.email),
-    lastTransitionId: `${subscriptionId}:${state.version}`,
-    testClockId: state.testClockId,
-    clockReachedAt: state.testClockId === null ? null : createdAt,
-    createdAt,
-  });
-  const expiresAt = state.checkoutExpiresAt;
-  // Pipelined: the connection executes both statements in this order.
-  await Promise.all([
+  const { owed, checkoutExpiresAt: expiresAt } = state;
+  const copied = { ...placed, subscriptionId };
+  // Pipelined: the connection executes the statements in this order.
+  const inserted = [
+    tx
+      .insert(subscriptions)
+      .values({
+        ...order,
+        ...placed,
+        ...rowOf(state),
+        id: subscriptionId,
+        normalEmail: emailNormalForm(order.customerDetails.email),
+        lastTransitionId: `${subscriptionId}:${state.version}`,
+        testClockId: state.testClockId,
+        clockReachedAt: state.testClockId === null ? null : createdAt,
+        createdAt,
+      })
+      .execute(),
     insertFirstEntry(tx, state),
     insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt }),
-  ]);
-  const { owed } = state;
-  const copied = { ...placed, subscriptionId };
-  const first =
-    owed &&
-    (await insertCycleIntent(tx, copied, cycleIntentOf({ ...state, owed }, createdAt, null)));
+  ];
+  const intent =
+    owed && insertCycleIntent(tx, copied, cycleIntentOf({ ...state, owed }, createdAt, null));
+  const [first] = await Promise.all([intent, ...inserted]);
   const entered = entryEvents(null, state, createdAt);
   const drafts = first ? [first.created, ...entered] : entered;
   await appendDrafts(tx, copied, drafts, first?.facts);
