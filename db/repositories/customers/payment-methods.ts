@@ -33,10 +33,12 @@ type NewPaymentMethod = Omit<typeof paymentMethods.$inferInsert, 'kind' | 'statu
  */
 export async function savePaymentMethod(db: Db, method: NewPaymentMethod): Promise<string | null> {
   const { merchantId, customerId, gateway, gatewayMethodId } = method;
-  await db
+  const [saved] = await db
     .insert(paymentMethods)
     .values({ ...method, kind: 'CARD', status: 'PENDING' })
-    .onConflictDoNothing();
+    .onConflictDoNothing()
+    .returning({ id: paymentMethods.id });
+  if (saved) return saved.id;
   const [row] = await db
     .select({ id: paymentMethods.id, customerId: paymentMethods.customerId })
     .from(paymentMethods)
