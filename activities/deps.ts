@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts';
-import type { EndpointRef, StreamRef } from '../db/repositories/webhooks/deliveries.ts';
+import type { EndpointRef } from '../domain/endpoint-breaker.ts';
+import type { StreamRef } from '../domain/events.ts';
 import type { RenewalPlaces } from '../domain/subscription/renewal-places.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';

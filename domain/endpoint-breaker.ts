@@ -1,5 +1,11 @@
 /** Five failed attempts in a row, of any events, open the breaker. Then one attempt at a time is made, the probe. */
 
+/** A webhook endpoint: its configuration. */
+export interface EndpointRef {
+  merchantId: string;
+  configId: string;
+}
+
 /** The breaker as the configuration's row stores it. Instants are real time. */
 export interface Breaker {
   /** Number of failed attempts since the last success, except those that ended during a pause. */

@@ -44,6 +44,12 @@ export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** The numbered events of one subscription, payment, setup session or saved method. */
+export interface StreamRef {
+  merchantId: string;
+  streamId: string;
+}
+
 /** An event without id and sequence number. The code that stores the event adds both. */
 export type EventDraft = IntentEventDraft | SubscriptionEventDraft;
 

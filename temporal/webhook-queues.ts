@@ -1,4 +1,6 @@
 import type { SignalDefinition } from '@temporalio/common';
+import type { EndpointRef } from '../domain/endpoint-breaker.ts';
+import type { StreamRef } from '../domain/events.ts';
 import {
   breakerClosed,
   wake,
@@ -6,17 +8,11 @@ import {
   WEBHOOK_ENDPOINT_WORKFLOW,
   webhookEndpointWorkflowId,
 } from '../workflows/webhook-endpoint/messages.ts';
-import type { WebhookEndpointInput } from '../workflows/webhook-endpoint/messages.ts';
 import { orWarn } from './client.ts';
 import type { TemporalDeps } from './client.ts';
 
 interface WebhookQueuesDeps extends TemporalDeps {
-  endpointsOf: (stream: StreamRef) => Promise<WebhookEndpointInput[]>;
-}
-
-interface StreamRef {
-  merchantId: string;
-  streamId: string;
+  endpointsOf: (stream: StreamRef) => Promise<EndpointRef[]>;
 }
 
 const SIGNAL_WITHIN_MS = 1_000;
@@ -28,7 +24,7 @@ export type WebhookQueues = ReturnType<typeof createWebhookQueues>;
 export function createWebhookQueues(deps: WebhookQueuesDeps) {
   const { client, taskQueuePrefix, logger } = deps;
 
-  const signal = async (endpoint: WebhookEndpointInput, message: SignalDefinition) => {
+  const signal = async (endpoint: EndpointRef, message: SignalDefinition) => {
     const { merchantId, configId } = endpoint;
     await orWarn(logger, { merchantId, configId }, NOT_WOKEN, () =>
       client.withDeadline(Date.now() + SIGNAL_WITHIN_MS, () =>
@@ -46,9 +42,9 @@ export function createWebhookQueues(deps: WebhookQueuesDeps) {
 
   return {
     /** Wakes the endpoint queue, or starts it. */
-    wakeEndpoint: (endpoint: WebhookEndpointInput) => signal(endpoint, wake),
+    wakeEndpoint: (endpoint: EndpointRef) => signal(endpoint, wake),
     /** Signals that a change of the configuration has closed the circuit breaker. */
-    breakerClosed: (endpoint: WebhookEndpointInput) => signal(endpoint, breakerClosed),
+    breakerClosed: (endpoint: EndpointRef) => signal(endpoint, breakerClosed),
     /** Wakes the queue of each endpoint that has pending events of the stream. */
     async wakeStream(stream: StreamRef): Promise<void> {
       await orWarn(logger, stream, NOT_WOKEN, async () => {

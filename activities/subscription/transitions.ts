@@ -8,12 +8,13 @@ import {
 } from '../../db/repositories/subscriptions/transitions.ts';
 import type {
   NotMoved,
-  Snapshot,
   Transition,
   VersionRef,
 } from '../../db/repositories/subscriptions/transitions.ts';
+import type { StreamRef } from '../../domain/events.ts';
 import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { Place } from '../../domain/subscription/renewal-places.ts';
+import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import { isOpenAttemptDecided } from '../../db/repositories/payments/reviews.ts';
@@ -49,7 +50,7 @@ export function createTransitionActivities(
     },
 
     /** Requests the delivery of the stream's pending webhook events. Never throws. A repeat is safe. */
-    async wakeStream(stream: { merchantId: string; streamId: string }): Promise<void> {
+    async wakeStream(stream: StreamRef): Promise<void> {
       await deps.wakeStream(stream);
     },
 

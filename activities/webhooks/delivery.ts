@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
-import type { EndpointRef, StreamRef } from '../../db/repositories/webhooks/deliveries.ts';
 import { LARGEST_WINDOW, MERCHANT_WINDOW } from '../../domain/endpoint-breaker.ts';
+import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
+import type { StreamRef } from '../../domain/events.ts';
 import { Drain } from './drain.ts';
 import type { DrainDeps, DrainEndpointInput, DrainEndpointResult } from './drain.ts';
 import { createWebhookSender } from './sender.ts';

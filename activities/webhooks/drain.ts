@@ -10,7 +10,6 @@ import {
 import { endpointBacklog, recordDeliveries } from '../../db/repositories/webhooks/deliveries.ts';
 import type {
   EndpointBacklog,
-  EndpointRef,
   RecordedAttempt,
 } from '../../db/repositories/webhooks/deliveries.ts';
 import { deactivationAfterFailure } from '../../domain/delivery-schedule.ts';
@@ -23,7 +22,7 @@ import {
   isPaused,
   widerWindow,
 } from '../../domain/endpoint-breaker.ts';
-import type { Breaker, BreakerOutcome } from '../../domain/endpoint-breaker.ts';
+import type { Breaker, BreakerOutcome, EndpointRef } from '../../domain/endpoint-breaker.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { sendBatch } from './attempt.ts';
 import type { AttemptDeps } from './attempt.ts';

@@ -32,7 +32,7 @@ import type { TemporalDeps } from '../client.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from '../stuck-workflows.ts';
 import type { StuckOptions } from '../stuck-workflows.ts';
 import { EARLIER_MOST, startOptions } from './start.ts';
-import type { Snapshot } from './start.ts';
+import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 
 export interface SubscriptionRows {
   /**

@@ -1,3 +1,4 @@
+import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 import { summarize } from '../../domain/subscription/describe.ts';
 import { WORKFLOW_TASK_TIMEOUT } from '../../workflows/messages.ts';
 import {
@@ -7,17 +8,6 @@ import {
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../../workflows/subscription/messages.ts';
-
-/** The part of a workflow's start that comes from the row. */
-export interface Snapshot extends Pick<SubscriptionInput, 'state' | 'entries' | 'clock'> {
-  /** The number of subscriptions that the merchant had before, as far as it was counted. */
-  earlier: number;
-  productName: string | null;
-  receiptId: string | null;
-  isHeld: boolean;
-  /** True if an endpoint waits for events from before the run. */
-  hasPendingEvents: boolean;
-}
 
 /**
  * A merchant's first 50 subscriptions have priority key 1, up to 500 key 2, up to 5,000 key 3, the rest key 4.

@@ -27,7 +27,7 @@ import {
 import { WORKFLOW_QUEUES } from '../../runtime/worker-options.ts';
 import { isOver, SubscriptionRuns } from './runs.ts';
 import type { SubscriptionRunsDeps } from './runs.ts';
-import type { Snapshot } from './start.ts';
+import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 
 export type CommandAnswer =
   | { kind: 'result'; result: CommandResult }

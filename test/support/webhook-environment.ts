@@ -5,7 +5,7 @@ import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
-import type { StreamRef } from '../../db/repositories/webhooks/deliveries.ts';
+import type { StreamRef } from '../../domain/events.ts';
 import { createWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';

@@ -13,7 +13,7 @@ import {
   WEBHOOK_ENDPOINT_WORKFLOW,
   webhookEndpointWorkflowId,
 } from '../../workflows/webhook-endpoint/messages.ts';
-import type { WebhookEndpointInput } from '../../workflows/webhook-endpoint/messages.ts';
+import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
 import type { webhookEndpoint } from '../../workflows/webhook-endpoint/workflow.ts';
 import { onTimeSkippingServer as it } from '../support/environment.ts';
 import { detailsOf } from '../support/workflow-details.ts';
@@ -22,7 +22,7 @@ const NOTHING_LEFT: DrainEndpointResult = { remaining: 0, nextDelayMs: null, pau
 const MERCHANT_ID = 'mer_1';
 
 let queuePrefix: string;
-let input: WebhookEndpointInput;
+let input: EndpointRef;
 /** The input of each drain: one call of the activity drainEndpoint, which the tests replace. */
 let drains: DrainEndpointInput[];
 /** The value of `performance.now()` at the start of the test. */

@@ -1,4 +1,4 @@
-import type { ClockPosition } from './messages.ts';
+import type { ClockPosition } from '../../domain/subscription/snapshot.ts';
 
 /** The workflow's time, or that of its test clock, which only the run moves. No other code reads a clock. */
 export class Clock {

@@ -4,6 +4,7 @@ import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { WorkflowInfo } from '@temporalio/workflow';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import type { EndReason } from '../../domain/subscription/end-reason.ts';
+import type { ClockPosition } from '../../domain/subscription/snapshot.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 
 /** The registered type of the workflow; never changes. */
@@ -13,14 +14,6 @@ const ID_PREFIX = 'subscription/';
 
 export function subscriptionWorkflowId(subscriptionId: string): string {
   return `${ID_PREFIX}${subscriptionId}`;
-}
-
-export interface ClockPosition {
-  /** The time that the subscription has reached on its test clock. */
-  nowAt: number;
-  /** The instant up to which the clock may move. */
-  targetAt: number;
-  reachedAt: number;
 }
 
 /** The argument of a run, from the previous run (continue-as-new) or built from the row. */

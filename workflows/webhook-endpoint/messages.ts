@@ -7,11 +7,6 @@ export function webhookEndpointWorkflowId(configId: string): string {
   return `webhooks/${configId}`;
 }
 
-export interface WebhookEndpointInput {
-  merchantId: string;
-  configId: string;
-}
-
 /** The lowest of Temporal's five, so that a backlog delays neither charges nor subscriptions. */
 export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 

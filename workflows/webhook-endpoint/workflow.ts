@@ -13,7 +13,7 @@ import type { DrainEndpointResult } from '../../activities/webhooks/drain.ts';
 import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
 import { WEBHOOK_DELIVERY, siblingTaskQueue } from '../options.ts';
 import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
-import type { WebhookEndpointInput } from './messages.ts';
+import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
 
 /** A run whose history has this many events, about a hundred drains, continues as new. */
 const EVENTS_PER_RUN = 400;
@@ -26,7 +26,7 @@ const LONGEST_PAUSE_MS = 60_000;
  * Sends the deliveries of one endpoint that the committing process did not send, until the endpoint accepts them or the
  * schedule is used up. While the breaker is open, only `breakerClosed` ends the pause before the next probe.
  */
-export async function webhookEndpoint(input: WebhookEndpointInput): Promise<void> {
+export async function webhookEndpoint(input: EndpointRef): Promise<void> {
   let isWoken = false;
   let isBreakerClosed = false;
   let failedDrains = 0;

@@ -2,7 +2,7 @@ import { and, eq, param, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { Change, Effects } from '../../../domain/subscription/change.ts';
 import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
-import type { Entry } from '../../../domain/subscription/entries.ts';
+import type { Snapshot } from '../../../domain/subscription/snapshot.ts';
 import type { CommandKind, CommandResult } from '../../../domain/subscription/commands.ts';
 import { knownUntil } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
@@ -153,21 +153,6 @@ export async function findCommand(
     .from(subscriptionCommands)
     .where(isCommand(ref, commandId));
   return row ?? null;
-}
-
-export interface Snapshot {
-  state: SubscriptionState;
-  clock: { nowAt: number; targetAt: number; reachedAt: number } | null;
-  /** The latest entries, for the Web UI. */
-  entries: Entry[];
-  /** The number of the merchant's earlier subscriptions, as far as it was counted. */
-  earlier: number;
-  productName: string | null;
-  receiptId: string | null;
-  /** True if the row is older than its run, because the database was restored. */
-  isHeld: boolean;
-  /** True if an endpoint waits for events of the subscription. */
-  hasPendingEvents: boolean;
 }
 
 /**

@@ -3,7 +3,7 @@ import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
 import type { Breaker } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
-import type { EndpointRef } from './deliveries.ts';
+import type { EndpointRef } from '../../../domain/endpoint-breaker.ts';
 
 /**
  * Only the process that claimed a delivery may send it. A claimed one with fewer than three failures blocks its

@@ -1,7 +1,7 @@
 import { and, asc, eq, getTableColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
-import type { Breaker, BreakerOutcome } from '../../../domain/endpoint-breaker.ts';
+import type { Breaker, BreakerOutcome, EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import type { EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
@@ -10,17 +10,12 @@ import { areFirst, hasValues, isRecord } from '../records.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;
 
-export interface ConfigRef {
-  merchantId: string;
-  configId: string;
-}
-
 /** Time in ms for which `webhook-signature` also contains a signature by the previous secret. */
 const PREVIOUS_SIGNER_MS = 24 * 3_600_000;
 
-const isConfig = (ref: ConfigRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
+const isConfig = (ref: EndpointRef) => isRecord(webhookConfigs, ref.merchantId, ref.configId);
 
-const isPendingFor = ({ merchantId, configId }: ConfigRef) =>
+const isPendingFor = ({ merchantId, configId }: EndpointRef) =>
   hasValues(webhookDeliveries, { merchantId, configId, state: 'PENDING' });
 
 /** Maximum number of configurations of one merchant, deactivated ones included. */
@@ -29,7 +24,7 @@ export const CONFIGS_MAX = 20;
 /** False if the merchant already has {@link CONFIGS_MAX}. `at` is real time. */
 export async function createWebhookConfig(
   tx: Db,
-  config: ConfigRef & {
+  config: EndpointRef & {
     url: string;
     sealedSigner: Buffer;
     eventTypes: EventType[];
@@ -95,7 +90,7 @@ export interface Resealed {
  */
 export async function updateWebhookConfig(
   db: Db,
-  config: ConfigRef & {
+  config: EndpointRef & {
     url: string;
     eventTypes: EventType[];
     reseal: (stored: Buffer) => Resealed | null;
@@ -138,7 +133,10 @@ export async function updateWebhookConfig(
 }
 
 /** Deletes a configuration. Its next drain drops its pending deliveries. False if the merchant has no such configuration. */
-export function deleteWebhookConfig(db: Db, config: ConfigRef & { at: number }): Promise<boolean> {
+export function deleteWebhookConfig(
+  db: Db,
+  config: EndpointRef & { at: number },
+): Promise<boolean> {
   return stopDeliveries(db, config, { deletedAt: config.at }, isNull(webhookConfigs.deletedAt));
 }
 
@@ -148,7 +146,7 @@ export function deleteWebhookConfig(db: Db, config: ConfigRef & { at: number }):
  */
 export async function applyOutcomes(
   db: Db,
-  ref: ConfigRef,
+  ref: EndpointRef,
   outcomes: readonly (BreakerOutcome & { updatedAt: number })[],
 ): Promise<{ updatedAt: number; before: Breaker; breaker: Breaker } | null> {
   return db.transaction(async (tx) => {
@@ -179,7 +177,7 @@ export async function applyOutcomes(
  */
 export function deactivateWebhookConfig(
   db: Db,
-  config: ConfigRef & { readUpdatedAt: number; reason: string; at: number },
+  config: EndpointRef & { readUpdatedAt: number; reason: string; at: number },
 ): Promise<boolean> {
   const isUnchanged = eq(webhookConfigs.updatedAt, config.readUpdatedAt);
   return stopDeliveries(db, config, { deactivatedReason: config.reason }, isUnchanged);
@@ -187,7 +185,7 @@ export function deactivateWebhookConfig(
 
 async function stopDeliveries(
   db: Db,
-  config: ConfigRef & { at: number },
+  config: EndpointRef & { at: number },
   change: Partial<WebhookConfig>,
   condition: SQL,
 ): Promise<boolean> {
@@ -205,7 +203,7 @@ const DROPPED_AT_ONCE = 5_000;
 /** Drops the pending deliveries of a configuration that is inactive or deleted. Leaves out locked ones. */
 export async function dropPendingDeliveries(
   db: Db,
-  config: ConfigRef & { at: number },
+  config: EndpointRef & { at: number },
 ): Promise<void> {
   const active = db
     .select({ id: webhookConfigs.id })

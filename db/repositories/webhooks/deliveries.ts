@@ -1,18 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
+import type { EndpointRef } from '../../../domain/endpoint-breaker.ts';
+import type { StreamRef } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import type { DeliveryState } from '../../schema/webhooks.ts';
-
-export interface StreamRef {
-  merchantId: string;
-  streamId: string;
-}
-
-export interface EndpointRef {
-  merchantId: string;
-  configId: string;
-}
 
 export interface RecordedAttempt {
   eventId: string;

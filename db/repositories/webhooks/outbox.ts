@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'drizzle-orm';
-import type { EventEnvelope, EventType } from '../../../domain/events.ts';
+import type { EventEnvelope, EventType, StreamRef } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 
@@ -21,7 +21,7 @@ const SEQUENCE = String(Number.MAX_SAFE_INTEGER);
  */
 export async function appendEvents(
   tx: Db,
-  { merchantId, streamId }: { merchantId: string; streamId: string },
+  { merchantId, streamId }: StreamRef,
   events: readonly EventToStore[],
 ): Promise<void> {
   if (events.length === 0) return;

@@ -8,7 +8,7 @@ import {
   recordClockReached,
   recordTransition,
 } from '../../../db/repositories/subscriptions/transitions.ts';
-import type { Snapshot } from '../../../db/repositories/subscriptions/transitions.ts';
+import type { Snapshot } from '../../../domain/subscription/snapshot.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import {
   actionForCommand,
