@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -10,8 +10,10 @@ import { farFromTimers } from '../support/far-from-timers.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
+import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
 const DAY = 86_400_000;
+const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 /** By activity: the number of calls that fail, and whether each does its work before the failure. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
@@ -276,6 +278,9 @@ describe('an activity failure', () => {
   test('in the wake-up of webhook delivery does not affect the subscription [D-54]', async ({
     env,
   }) => {
+    const receiver = await startWebhookReceiver({ secrets: [SECRET] });
+    onTestFinished(receiver.close);
+    await env.subscribe(receiver.url, SECRET);
     faults.wakeStream = { times: 1_000, effect: false };
     const ref = await active(env);
     await env.server.sleep(31 * DAY + 120_000);
