@@ -83,39 +83,21 @@ export async function lockRow(tx: Db, ref: SubscriptionRef) {
   return row;
 }
 
-export interface CycleIntent {
-  readonly intentId: string;
-  readonly cycleNumber: number;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly createdAt: number;
-  readonly dueAt: number;
-  readonly hasUpfrontAmount: boolean;
-  /** The method of the attempt that the caller opens at once; null without an attempt. */
-  readonly paymentMethodId: string | null;
-  /** Set if the intent comes from the gateway's book, not from the subscription's run. */
-  readonly adoptedAt?: number;
-}
-
+/** `paymentMethodId`: that of the attempt that the caller opens at once; null without an attempt. */
 export function cycleIntentOf(
   { owed, terms }: SubscriptionState & { owed: OwedCycle },
   createdAt: number,
   paymentMethodId: string | null,
-): CycleIntent {
+) {
   const { intentId, cycleNumber, amountMinor, dueAt } = owed;
   const { currency, upfrontAmountMinor } = terms;
   const hasUpfrontAmount = upfrontAmountMinor !== null;
-  return {
-    intentId,
-    cycleNumber,
-    amountMinor,
-    currency,
-    createdAt,
-    dueAt,
-    hasUpfrontAmount,
-    paymentMethodId,
-  };
+  const cycle = { intentId, cycleNumber, amountMinor, currency, createdAt, dueAt };
+  return { ...cycle, hasUpfrontAmount, paymentMethodId };
 }
+
+/** `adoptedAt`: set if the intent comes from the gateway's book, not from the subscription's run. */
+type CycleIntent = ReturnType<typeof cycleIntentOf> & { adoptedAt?: number };
 
 /** Inserts the cycle's intent and returns its event, which the caller must store. Null if the intent exists. */
 export async function insertCycleIntent(
