@@ -9,7 +9,7 @@ export interface ClockPosition {
   reachedAt: number;
 }
 
-/** The parts of the row with which a workflow starts. */
+/** The records with which a workflow starts. */
 export interface Snapshot {
   state: SubscriptionState;
   clock: ClockPosition | null;

@@ -36,8 +36,8 @@ import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 
 export interface SubscriptionRows {
   /**
-   * Returns the part of a workflow's argument that the row determines; null for an unknown subscription. Counts up to
-   * `earlierMost` earlier subscriptions; by default none.
+   * Returns the records with which a workflow starts; null for an unknown subscription. Counts the merchant's earlier
+   * subscriptions up to `earlierMost`; by default none.
    */
   loadSnapshot(ref: SubscriptionRef, earlierMost?: number): Promise<Snapshot | null>;
   /** Records that Temporal has confirmed the start of the workflow. */

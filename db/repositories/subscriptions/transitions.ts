@@ -156,8 +156,8 @@ export async function findCommand(
 }
 
 /**
- * Returns the parts of the row with which a workflow starts, and the merchant's earlier subscriptions, counted up to
- * `earlierMost`; null for an unknown subscription.
+ * Returns the records with which a workflow starts; null for an unknown subscription. Counts the merchant's earlier
+ * subscriptions up to `earlierMost`.
  */
 export async function loadSnapshot(
   db: Db,
