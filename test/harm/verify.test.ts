@@ -8,6 +8,7 @@ import { checkBooks } from '../../tools/proof/verify/invariants.ts';
 import type { CheckResult } from '../../tools/proof/verify/invariants.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { SECRET } from '../support/webhook-environment.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { paymentsIn } from '../support/payments.ts';
@@ -18,8 +19,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  * Each case damages the database in one way, which `npm run verify` must report. The verifier compares books: the
  * records of our database, of the gateway, of the webhook receiver and of the API's clients.
  */
-
-const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 let receiver: WebhookReceiver;
 let folder: string;

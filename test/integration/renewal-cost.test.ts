@@ -8,10 +8,9 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { enterAccount, tokenAtStripe } from '../support/stripe-merchant.ts';
 import { startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
+import { SECRET } from '../support/webhook-environment.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
-
-const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 /**
  * Counts a worker's gateway requests and database calls for each renewal. docs/performance.md states both

@@ -16,10 +16,10 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { findings } from '../support/findings.ts';
+import { SECRET } from '../support/webhook-environment.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
 const DAY = 24 * 3_600_000;
-const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 const daysAgo = (days: number) => sql`now() - make_interval(days => ${days})`;
 
 const eventsOf = (env: TestEnvironment) =>

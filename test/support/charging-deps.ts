@@ -10,6 +10,6 @@ export const chargingDeps = (env: TestEnvironment, changes: Partial<PaymentGatew
   places: PLACES,
   db: env.db,
   orders: env.orders,
-  wakeStream: (stream: { merchantId: string; streamId: string }) => env.webhooks.wakeStream(stream),
+  wakeStream: env.webhooks.wakeStream,
   gateways: oneGateway({ ...env.gateway, ...changes }),
 });

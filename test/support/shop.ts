@@ -8,6 +8,7 @@ import { limitsPerSecond } from '../../api/middleware/rate-limit.ts';
 import { issueCredential } from '../../db/repositories/merchants/credentials.ts';
 import { outboxEvents, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
+import type { StreamRef } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { createWorkflowStarts } from '../../temporal/subscriptions/start-queue.ts';
 import { eventually } from './eventually.ts';
@@ -170,10 +171,7 @@ export async function openShop(env: TestEnvironment) {
   };
 }
 
-async function countPending(
-  { db }: TestEnvironment,
-  { streamId }: { merchantId: string; streamId: string },
-): Promise<number> {
+async function countPending({ db }: TestEnvironment, { streamId }: StreamRef): Promise<number> {
   const [row] = await db
     .select({ pending: count() })
     .from(webhookDeliveries)

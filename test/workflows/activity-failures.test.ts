@@ -10,10 +10,10 @@ import { farFromTimers } from '../support/far-from-timers.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
+import { SECRET } from '../support/webhook-environment.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
 const DAY = 86_400_000;
-const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
 /** By activity: the number of calls that fail, and whether each does its work before the failure. */
 const faults: Partial<Record<keyof Activities, { times: number; effect: boolean }>> = {};
