@@ -15,6 +15,7 @@ import type { SavedMethod } from './customers/payment-methods.ts';
 import { selectIntents, withAttempts } from './payments/read.ts';
 import type { IntentRecord } from './payments/read.ts';
 import type { Refund } from './payments/refunds.ts';
+import { timestamp } from './records.ts';
 import { selectSubscriptions } from './subscriptions/read.ts';
 import type { SubscriptionView } from './subscriptions/read.ts';
 
@@ -171,18 +172,16 @@ function inList(table: ListColumns, query: ListQuery) {
   const column = sortColumn(table, query);
   return and(
     eq(table.merchantId, merchantId),
-    startAt === undefined ? undefined : gte(createdAt, timeOf(startAt)),
-    endAt === undefined ? undefined : lt(createdAt, timeOf(endAt)),
-    settledFromAt === undefined ? undefined : gte(settledAt, timeOf(settledFromAt)),
-    settledUntilAt === undefined ? undefined : lt(settledAt, timeOf(settledUntilAt)),
+    startAt === undefined ? undefined : gte(createdAt, timestamp(startAt)),
+    endAt === undefined ? undefined : lt(createdAt, timestamp(endAt)),
+    settledFromAt === undefined ? undefined : gte(settledAt, timestamp(settledFromAt)),
+    settledUntilAt === undefined ? undefined : lt(settledAt, timestamp(settledUntilAt)),
     column === createdAt ? undefined : isNotNull(column),
     after === undefined
       ? undefined
-      : sql`(${column}, ${table.id}) < (${timeOf(after.at)}, ${after.id}::text)`,
+      : sql`(${column}, ${table.id}) < (${timestamp(after.at)}, ${after.id}::text)`,
   );
 }
-
-const timeOf = (instant: number) => sql`${new Date(instant).toISOString()}::timestamptz`;
 
 function sortColumn({ createdAt, settledAt }: ListColumns, { sort }: ListQuery): AnyPgColumn {
   return sort === 'settledAt' && settledAt ? settledAt : createdAt;
@@ -203,7 +202,7 @@ function hasEmail(normalEmail: AnyPgColumn, email: string | undefined) {
 /** Returns the SQL condition for the status at `nowAt`, by the rule of `intentStatusAt`. */
 function hasIntentStatus(status: IntentStatus, nowAt: number) {
   const isUnpaid = inArray(paymentIntents.status, ['CREATED', 'FAILED']);
-  const isExpired = and(isUnpaid, sql`${paymentIntents.checkoutExpiresAt} <= ${timeOf(nowAt)}`);
+  const isExpired = and(isUnpaid, sql`${paymentIntents.checkoutExpiresAt} <= ${timestamp(nowAt)}`);
   const isRecorded = eq(paymentIntents.status, status);
   if (status === 'CANCELLED') return or(isRecorded, isExpired);
   return and(isRecorded, sql`(${isExpired}) is not true`);

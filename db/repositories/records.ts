@@ -6,6 +6,9 @@ import type { Db } from '../client.ts';
 
 type RecordTable = PgTable & { merchantId: AnyPgColumn; id: AnyPgColumn };
 
+/** SQL of an instant in epoch ms. */
+export const timestamp = (at: number): SQL => sql`${new Date(at).toISOString()}::timestamptz`;
+
 /** Selects or joins the row with this id. Always compares the merchant's id, too. */
 export function isRecord(
   table: Pick<RecordTable, 'merchantId' | 'id'>,

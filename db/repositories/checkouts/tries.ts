@@ -4,7 +4,7 @@ import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
-import { hasValues, isRecord } from '../records.ts';
+import { hasValues, isRecord, timestamp } from '../records.ts';
 import { METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
 export interface SessionRef {
@@ -57,10 +57,11 @@ export function tryKey(text: string): Buffer {
 
 /** Returns a try that was admitted before; null for a new try. */
 export async function findTry(db: Db, ref: TryRef): Promise<{ errorCode: string | null } | null> {
+  const { merchantId, sessionId, key } = ref;
   const [row] = await db
     .select({ errorCode: checkoutTries.errorCode })
     .from(checkoutTries)
-    .where(isTry(ref));
+    .where(hasValues(checkoutTries, { merchantId, sessionId, key }));
   return row ?? null;
 }
 
@@ -82,7 +83,7 @@ export async function admitTry(
       for no key update
     ), admitted as (
       insert into checkout_try (merchant_id, session_id, key, created_at)
-      select merchant_id, id, ${key}::bytea, ${new Date(nowAt).toISOString()}::timestamptz
+      select merchant_id, id, ${key}::bytea, ${timestamp(nowAt)}
       from session
       on conflict do nothing
       returning merchant_id, session_id
@@ -113,14 +114,6 @@ export async function declineTry(db: Db, ref: TryRef, errorCode: string): Promis
     from declined d where (s.merchant_id, s.id) = (d.merchant_id, d.session_id)
     returning s.id`);
   return declined.length > 0;
-}
-
-function isTry(ref: TryRef) {
-  return hasValues(checkoutTries, {
-    merchantId: ref.merchantId,
-    sessionId: ref.sessionId,
-    key: ref.key,
-  });
 }
 
 export function isSession(ref: SessionRef) {

@@ -22,7 +22,7 @@ import { releaseLinkUse } from './links.ts';
 import { appendDrafts } from './events.ts';
 import { ORDER, rowOf } from './row.ts';
 import type { Order } from './row.ts';
-import { hasValues, isRecord } from '../records.ts';
+import { hasValues, isRecord, timestamp } from '../records.ts';
 
 /** A version of a subscription: the one of the run that calls. */
 export interface VersionRef extends SubscriptionRef {
@@ -108,7 +108,7 @@ function withEntry(tx: Db, move: ReturnType<typeof moveOf>, entry: NonNullable<E
     merchantId: sql`${merchantId}::text`.as('merchant_id'),
     subscriptionId: sql`${subscriptionId}::text`.as('subscription_id'),
     version: sql`${version}::int`.as('version'),
-    at: sql`${new Date(at).toISOString()}::timestamptz`.as('at'),
+    at: timestamp(at).as('at'),
     recordedAt: sql`now()`.as('recorded_at'),
     status: sql`${status}::text`.as('status'),
     kind: sql`${kind}::text`.as('kind'),

@@ -1,9 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
-import type { Breaker } from '../../../domain/endpoint-breaker.ts';
+import type { Breaker, EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
-import type { EndpointRef } from '../../../domain/endpoint-breaker.ts';
+import { timestamp } from '../records.ts';
 
 /**
  * Only the process that claimed a delivery may send it. A claimed one with fewer than three failures blocks its
@@ -164,8 +164,4 @@ export async function readUpdatedAt(
 
 function ms(column: string) {
   return sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
-}
-
-function timestamp(at: number) {
-  return sql`${new Date(at).toISOString()}::timestamptz`;
 }

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import type { EventEnvelope, EventType, StreamRef } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
+import { timestamp } from '../records.ts';
 
 export interface EventToStore {
   type: EventType;
@@ -28,8 +29,7 @@ export async function appendEvents(
   const rows = events.map(({ type, occurredAt, body }, index) => {
     const eventId = newId('evt', Date.now(), randomBytes);
     const text = JSON.stringify(body({ eventId, sequence: Number(SEQUENCE) }));
-    const at = new Date(occurredAt).toISOString();
-    return sql`(${index}::int, ${eventId}, ${type}, ${text}, ${at}::timestamptz)`;
+    return sql`(${index}::int, ${eventId}, ${type}, ${text}, ${timestamp(occurredAt)})`;
   });
   await tx.execute(sql`
     with counter as (
