@@ -4,7 +4,7 @@ import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { WorkflowInfo } from '@temporalio/workflow';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import type { EndReason } from '../../domain/subscription/end-reason.ts';
-import type { ClockPosition } from '../../domain/subscription/snapshot.ts';
+import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 
 /** The registered type of the workflow; never changes. */
@@ -17,11 +17,7 @@ export function subscriptionWorkflowId(subscriptionId: string): string {
 }
 
 /** The argument of a run, from the previous run (continue-as-new) or built from the row. */
-export interface SubscriptionInput {
-  state: SubscriptionState;
-  /** The latest entries of the ledger, for the Web UI. */
-  entries: Entry[];
-  clock: ClockPosition | null;
+export interface SubscriptionInput extends Pick<Snapshot, 'state' | 'entries' | 'clock'> {
   /** True if an endpoint waits for events from before the run. */
   deliver: boolean;
   /** True if the row may hold a later state than `state`. Then the run first reads the row. */

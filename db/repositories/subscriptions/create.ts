@@ -62,7 +62,7 @@ export async function createSubscription(
   const { owed, checkoutExpiresAt: expiresAt } = state;
   const copied = { ...placed, subscriptionId };
   // Pipelined: the connection executes the statements in this order.
-  const inserted = [
+  const [, , , first] = await Promise.all([
     tx
       .insert(subscriptions)
       .values({
@@ -79,10 +79,8 @@ export async function createSubscription(
       .execute(),
     insertFirstEntry(tx, state),
     insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt }),
-  ];
-  const intent =
-    owed && insertCycleIntent(tx, copied, cycleIntentOf({ ...state, owed }, createdAt, null));
-  const [first] = await Promise.all([intent, ...inserted]);
+    owed && insertCycleIntent(tx, copied, cycleIntentOf({ ...state, owed }, createdAt, null)),
+  ]);
   const entered = entryEvents(null, state, createdAt);
   const drafts = first ? [first.created, ...entered] : entered;
   await appendDrafts(tx, copied, drafts, first?.facts);
