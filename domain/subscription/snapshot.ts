@@ -6,6 +6,7 @@ export interface ClockPosition {
   nowAt: number;
   /** The instant up to which the clock may move. */
   targetAt: number;
+  /** The latest time that the row records as reached. */
   reachedAt: number;
 }
 

@@ -97,7 +97,7 @@ export async function admitTry(
 /** Records that the try failed. True for the first call, false for a repeat. */
 export async function declineTry(db: Db, ref: TryRef, errorCode: string): Promise<boolean> {
   const { merchantId, sessionId, key } = ref;
-  // Locks the session before the try, as `admitTry` does.
+  // Locks the session before the try, as `admitTry` does. In another order the two could deadlock.
   const declined = await db.execute(sql`
     with session as (
       select merchant_id, id from checkout_session

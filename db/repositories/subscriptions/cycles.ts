@@ -83,7 +83,7 @@ export async function lockRow(tx: Db, ref: SubscriptionRef) {
   return row;
 }
 
-/** `paymentMethodId`: that of the attempt that the caller opens at once; null without an attempt. */
+/** `paymentMethodId`: the method of the attempt that the caller opens at once; null if it opens none. */
 export function cycleIntentOf(
   { owed, terms }: SubscriptionState & { owed: OwedCycle },
   createdAt: number,
