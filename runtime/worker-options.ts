@@ -1,12 +1,11 @@
 import type { WorkerDeploymentVersion } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
+import { WORKFLOW_QUEUES } from '../workflows/messages.ts';
 import type { QueueName } from './config.ts';
 import { dataConverter } from './payload-digest.ts';
 import { buildIdOf } from './workflow-bundle.ts';
 import type { WorkflowBundle } from './workflow-bundle.ts';
 
-/** The task queues of workflows. A process that serves `billing` serves both. */
-export const WORKFLOW_QUEUES = ['checkout', 'billing'] as const;
 export type TaskQueueName = QueueName | (typeof WORKFLOW_QUEUES)[number];
 
 /** Returns the task queues that a process with these settings serves. */

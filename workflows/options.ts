@@ -1,5 +1,6 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 import { workflowInfo } from '@temporalio/workflow';
+import { WORKFLOW_QUEUES } from './messages.ts';
 
 /** After this silence, Temporal retries the activity. Workers send a heartbeat every second. */
 const HEARTBEAT_TIMEOUT = '5 seconds';
@@ -51,9 +52,6 @@ export const SWEEP = {
   heartbeatTimeout: HEARTBEAT_TIMEOUT,
   retry: { maximumAttempts: 1 },
 } as const satisfies ActivityOptions;
-
-/** The task queues on which workflows run. `<prefix>charges` and `<prefix>webhooks` run activities only. */
-const WORKFLOW_QUEUES = ['billing', 'checkout'] as const;
 
 /** Returns the name of another task queue, with the prefix of the queue on which this workflow runs. */
 export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): string {

@@ -15,6 +15,7 @@ import type { Command, CommandResult } from '../../domain/subscription/commands.
 import { UnreadableStateError } from '../../domain/subscription/recorded-state.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { WORKFLOW_QUEUES } from '../../workflows/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import {
@@ -24,7 +25,6 @@ import {
   isNotReady,
   isQueueMoving,
 } from '../client.ts';
-import { WORKFLOW_QUEUES } from '../../runtime/worker-options.ts';
 import { isOver, SubscriptionRuns } from './runs.ts';
 import type { SubscriptionRunsDeps } from './runs.ts';
 import type { Snapshot } from '../../domain/subscription/snapshot.ts';

@@ -42,7 +42,8 @@ import type {
   CommandAnswer,
   SubscriptionWorkflows,
 } from '../../temporal/subscriptions/workflows.ts';
-import { taskQueuesOf, WORKFLOW_QUEUES, workerOptionsOf } from '../../runtime/worker-options.ts';
+import { taskQueuesOf, workerOptionsOf } from '../../runtime/worker-options.ts';
+import { WORKFLOW_QUEUES } from '../../workflows/messages.ts';
 import type { TaskQueueName } from '../../runtime/worker-options.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
