@@ -34,10 +34,7 @@ function refusalOf(state: SubscriptionState, command: Command, now: number): Ref
     case 'cancel':
       return cancelRefusal(state, command, now);
     case 'resume':
-      return (
-        notIn(state, ['TRIALING', 'ACTIVE', 'PAUSED'], 'resumed') ??
-        unless(cancelAt(state) !== null, 'The subscription is not cancelled.')
-      );
+      return notIn(state, ['TRIALING', 'ACTIVE', 'PAUSED'], 'resumed') ?? resumeRefusal(state, now);
     case 'pause':
       return (
         notIn(state, pausable(command), 'paused') ??
@@ -96,6 +93,14 @@ function cancelRefusal(
     ? (notIn(state, ['TRIALING', 'ACTIVE', 'PAUSED'], 'cancelled at the end of its period') ??
         ifCancelled(state))
     : notIn(state, ['CREATED', 'TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'], 'cancelled');
+}
+
+/** While the outcome of a charge is unknown, the subscription has not ended yet. */
+function resumeRefusal(state: SubscriptionState, now: number): Refusal | null {
+  const at = cancelAt(state);
+  if (at === null) return unless(false, 'The subscription is not cancelled.');
+  const isOver = now >= at && state.openAttempt === null;
+  return unless(!isOver, `The subscription ended at ${formatInstant(at)}.`);
 }
 
 function ifCancelled(state: SubscriptionState): Refusal | null {

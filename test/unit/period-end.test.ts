@@ -70,6 +70,18 @@ describe('a cancellation at the end of the period', () => {
     expectNothingFurther(simulation);
   });
 
+  test('cannot be undone any more when the period has ended and the end is not recorded yet [D-§4]', () => {
+    const simulation = on20January();
+    simulation.cancelAtPeriodEnd();
+    simulation.now = Date.parse('2026-02-10');
+    expect(simulation.resume().decision).toEqual(
+      refused('The subscription ended at 2026-02-10T00:00:00.000Z.'),
+    );
+    simulation.runTo('2026-02-10');
+    expect(simulation).toMatchObject({ state: { status: 'ENDED' }, sent: '' });
+    expectNothingFurther(simulation);
+  });
+
   test('is replaced by an immediate cancellation [D-§4]', () => {
     const simulation = on20January();
     simulation.cancelAtPeriodEnd();
