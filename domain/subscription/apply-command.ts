@@ -72,7 +72,11 @@ function owedMovedTo(
   if (!owed) return owed;
   const mayBeRetried = status !== 'PAUSED' && openAttempt !== null;
   if (status !== 'UNPAID' && owed.nextRetryAt === null && !mayBeRetried) return owed;
-  const retriesUsed = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
+  // Outside UNPAID, the date of an unpause or of a new card is only moved: the plan starts anew after it.
+  const setBy = owed.dateSetBy?.actor ?? 'retry_plan';
+  const isMoved = status !== 'UNPAID' && setBy !== 'retry_plan';
+  const whole = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
+  const retriesUsed = isMoved ? owed.retriesUsed : whole;
   return { ...owed, nextRetryAt: at, dateSetBy, retriesUsed };
 }
 

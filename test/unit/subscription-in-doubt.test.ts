@@ -9,6 +9,8 @@ import {
 } from '../support/simulation.ts';
 import type { Simulation } from '../support/simulation.ts';
 
+const VOID = { ...declined('processing_error'), isWithdrawn: true } as const;
+
 /** Each test is a counterexample that the random sequences of `subscription-model.test.ts` found. */
 
 /** Monthly from 10 January, on 10 February. `replies` are the gateway's answers from the second charge on. */
@@ -57,6 +59,24 @@ describe('an unpause while the outcome of a charge is unknown', () => {
     );
     expectNothingFurther(simulation);
   });
+
+  test.each(['before', 'after'])(
+    'keeps its retry plan when an edit moves its date %s the charge was found void [D-15, D-30, D-§4]',
+    (moment) => {
+      const simulation = from10January(UNKNOWN, VOID, ...declines(2));
+      simulation.pause();
+      simulation.unpause('2026-03-20');
+      simulation.runTo(moment === 'before' ? '2026-02-10' : '2026-03-01');
+      expect(simulation.state.status).toBe('ACTIVE');
+      expect(simulation.edit('2026-03-25').decision).toEqual({ ok: true });
+      simulation.runTo('2026-04-25');
+      expect(simulation.sent).toBe(
+        '2026-02-10 2, 2026-03-25 2 automatic_retry, 2026-03-25T04:00 2 automatic_retry, ' +
+          '2026-03-25T12:00 2 automatic_retry, 2026-04-25 3',
+      );
+      expectNothingFurther(simulation);
+    },
+  );
 
   test('is overridden by the date of a later edit [D-15]', () => {
     const simulation = from10January(UNKNOWN, declined());
