@@ -12,15 +12,24 @@ export interface Problem {
 export type Shape = Readonly<Record<string, z.ZodType>>;
 export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
 
+type Rules<S extends Shape> = (fields: Partial<Fields<S>>) => Problem[];
+
 /**
  * Reads the fields of a JSON body; ignores others. `rules` checks several fields together, and gets only valid ones.
  * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the shape.
  */
-export function readFields<S extends Shape>(
+export function readFields<S extends Shape>(shape: S, body: unknown, rules?: Rules<S>): Fields<S> {
+  const { fields, problems } = checkFields(shape, body, rules);
+  refuseProblems(problems);
+  return fields;
+}
+
+/** As {@link readFields}, but returns the problems of `rules` if every field is valid by itself. */
+export function checkFields<S extends Shape>(
   shape: S,
   body: unknown,
-  rules: (fields: Partial<Fields<S>>) => Problem[] = () => [],
-): Fields<S> {
+  rules: Rules<S> = () => [],
+): { fields: Fields<S>; problems: readonly Problem[] } {
   if (!isPlainObject(body)) {
     throw problemsError([{ field: 'body', message: 'must be a JSON object' }]);
   }
@@ -40,10 +49,12 @@ export function readFields<S extends Shape>(
       report({ field: pathText([name, ...issue.path]), message: issue.message });
     }
   }
-  // The cast is safe, because the loop above stored only values that the shape accepted.
+  const areValid = problems.length === 0;
+  // The casts are safe, because the loop above stored only values that the shape accepted.
   for (const problem of rules(fields as Partial<Fields<S>>)) report(problem);
-  if (problems.length > 0) throw problemsError(inOrderOf(Object.keys(shape), problems));
-  return fields as Fields<S>;
+  const ordered = inOrderOf(Object.keys(shape), problems);
+  if (!areValid) throw problemsError(ordered);
+  return { fields: fields as Fields<S>, problems: ordered };
 }
 
 /** Optional fields that are empty strings count as absent, but those in `kept` stay. */

@@ -4,7 +4,6 @@ import {
   claimKey,
   DECLINED_KEY_LIFETIME_MS,
   deleteKey,
-  findAnswer,
   releaseKey,
   storeAnswer,
 } from '../db/repositories/merchants/idempotency-keys.ts';
@@ -21,7 +20,8 @@ import type { Answer } from './answers.ts';
 import { callerOf } from './context.ts';
 import type { Context } from './context.ts';
 import type { ApiDeps } from './deps.ts';
-import { FieldsError } from './fields.ts';
+import { FieldsError, refuseProblems } from './fields.ts';
+import type { Problem } from './fields.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { outsideRequest } from '../runtime/request-scope.ts';
 import { toDomainError } from './middleware/errors.ts';
@@ -30,6 +30,8 @@ type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
 export interface KeyedCall {
   readonly keyUse: KeyUse | null;
+  /** Refused by the first call of a key, before it writes. Empty without a key. */
+  readonly problems: readonly Problem[];
   /** Aborts 3 s before the request's deadline. At the deadline a caller without an answer gets 503. */
   readonly late: AbortSignal;
 }
@@ -45,7 +47,7 @@ export interface Outcome<Body> {
  * answer and runs neither `work` nor `afterCommit`.
  */
 export async function inTransaction<Body>(
-  { keyUse: use }: KeyedCall,
+  { keyUse: use, problems }: KeyedCall,
   deps: Deps,
   work: (tx: Db) => Promise<Outcome<Body>>,
 ): Promise<Answer<Body>> {
@@ -59,6 +61,7 @@ export async function inTransaction<Body>(
     .transaction(async (tx): Promise<Outcome<Body>> => {
       const claim = await claimFor(deps, tx, use);
       if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
+      refuseProblems(problems);
       const done = await work(tx);
       await storeAnswer(tx, use, claim.owner, done.answer);
       failpoint('before_claim_commits');
@@ -95,7 +98,7 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
  * continues with the same command id. `work` must write nothing before it refuses fields.
  */
 export async function withOutcome<Body>(
-  { keyUse: use, late }: KeyedCall,
+  { keyUse: use, problems, late }: KeyedCall,
   deps: Deps,
   work: (execution: Execution) => Promise<OutcomeAnswer<Body>>,
   orderPrefix?: OrderPrefix,
@@ -108,6 +111,7 @@ export async function withOutcome<Body>(
   if (claim.kind === 'stored') return replayOf(claim.answer);
   failpoint('after_claim');
   try {
+    if (!claim.isRepeat) refuseProblems(problems);
     const answer = await work({ ...claim, giveUp: null });
     failpoint('before_answer_stored');
     // Runs also after the request was answered 503, so that a repeat with the key gets this answer.
@@ -168,23 +172,6 @@ function definiteRefusal(thrown: unknown): Answer | null {
   const { status, retryable } = ERRORS[error.code];
   const isDefinite = status === 400 && !retryable;
   return isDefinite ? errorAnswer(error) : null;
-}
-
-/**
- * Answers a repeat of a request that was valid before, for example under other limits of its currency: its earlier call
- * may have charged the payer. Throws `refusal` if there was none.
- */
-export async function answerRepeat(
-  ctx: Context,
-  { db, now }: Deps,
-  refusal: unknown,
-): Promise<Answer<never>> {
-  const { 'idempotency-key': key } = ctx.headers;
-  const isKeyed = typeof key === 'string' && KEY_PATTERN.test(key);
-  const use = isKeyed && refusal instanceof FieldsError ? keyUseOf(ctx) : null;
-  const answer = use && (await findAnswer(db, use, now()));
-  if (answer === null) throw refusal;
-  return replayOf(answer);
 }
 
 /** The interface allows at most 255 of these characters. */

@@ -26,19 +26,23 @@ const chargeAmount = amount.describe(
   'In the smallest currency unit. At least 0.50 USD or its equivalent.',
 );
 
+/** Accepts every code. {@link amountProblems} and {@link currencyProblems} check that it is supported. */
 export const currency = z
   .string()
   .transform((given, ctx) => {
     const code = normaliseCurrency(given);
-    const problem =
-      code === null
-        ? 'must be a three-letter ISO 4217 currency code'
-        : currencyProblem(code, currencies());
-    if (code !== null && problem === null) return code;
-    ctx.addIssue({ code: 'custom', message: problem ?? '', input: given });
+    if (code !== null) return code;
+    ctx.addIssue({ code: 'custom', message: CODE_PROBLEM, input: given });
     return z.NEVER;
   })
   .meta({ description: 'Three-letter ISO 4217 code.', pattern: '^[A-Za-z]{3}$' });
+
+const CODE_PROBLEM = 'must be a three-letter ISO 4217 currency code';
+
+export function currencyProblems({ currency: code }: { currency?: string | undefined }): Problem[] {
+  const message = code === undefined ? null : currencyProblem(code, currencies());
+  return message === null ? [] : [{ field: 'currency', message }];
+}
 
 export const chargeFields = { amount: chargeAmount, currency };
 
@@ -87,18 +91,22 @@ export const locale = optional(z.enum(LOCALES).meta({ id: 'Locale' })).meta({
   ...EXTENSION,
 });
 
-/** Returns the problems of amounts outside the currency's bounds. The keys of `amounts` are field names. */
+/** Returns the problems of the currency, and of amounts outside its bounds. The keys of `amounts` are field names. */
 export function amountProblems(
   amounts: Readonly<Record<string, number | undefined>>,
   code: string | undefined,
   use: AmountUse = 'cycle',
 ): Problem[] {
-  return Object.entries(amounts).flatMap(([field, value]) => {
+  const ofCurrency = currencyProblems({ currency: code });
+  const ofAmounts = Object.entries(amounts).flatMap(([field, value]) => {
     if (value === undefined) return [];
-    if (code === undefined) return value > 0 ? [] : [{ field, message: 'must be greater than 0' }];
+    if (code === undefined || ofCurrency.length > 0) {
+      return value > 0 ? [] : [{ field, message: 'must be greater than 0' }];
+    }
     const message = amountProblem(value, code, use, currencies());
     return message === null ? [] : [{ field, message }];
   });
+  return [...ofCurrency, ...ofAmounts];
 }
 
 const DETAIL_MAX = 255;

@@ -8,9 +8,9 @@ import type { Answer } from './answers.ts';
 import { callerOf } from './context.ts';
 import type { Context, Merchant, RequestState } from './context.ts';
 import type { ApiDeps } from './deps.ts';
-import { ignoredFields, readFields, withoutEmpty } from './fields.ts';
+import { checkFields, ignoredFields, readFields, refuseProblems, withoutEmpty } from './fields.ts';
 import type { Fields, Problem, Shape } from './fields.ts';
-import { answerRepeat, keyUseOf } from './idempotency.ts';
+import { keyUseOf } from './idempotency.ts';
 import type { KeyedCall } from './idempotency.ts';
 import { changesSomething } from './openapi/operation.ts';
 import type { Operation, OperationAnswer, ParamNote, RequestBody } from './openapi/operation.ts';
@@ -64,7 +64,7 @@ export interface Route extends Operation {
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
 }
 
-/** A request is checked in this order: read-only credential, `isTestOnly`, query, body, Idempotency-Key. */
+/** Checked in this order: read-only credential, `isTestOnly`, query, each field of the body, Idempotency-Key, `problems`. */
 export function route<
   const Path extends string,
   Schema extends z.ZodType,
@@ -82,23 +82,21 @@ export function route<
     }
     // If the body is refused, the answer names the ignored fields of its first level.
     nameIgnoredFields(ctx, body?.fields ?? {}, {});
-    const isKeyed = declaration.idempotencyKey !== undefined;
-    const readCall = () => ({
+    const queryFields = readQuery(query ?? ({} as Query), parseQuery(ctx.querystring));
+    const { fields, problems } = readBody(declaration, ctx.state.body, deps);
+    nameIgnoredFields(ctx, body?.fields ?? {}, fields);
+    const keyUse = declaration.idempotencyKey === undefined ? null : keyUseOf(ctx);
+    // With a key they are refused after the look at earlier calls: a repeat gets its answer, also under new limits.
+    if (keyUse === null) refuseProblems(problems);
+    const call = {
       merchant,
       params: ctx.params as Call<Path>['params'],
-      query: readQuery(query ?? ({} as Query), parseQuery(ctx.querystring)),
-      body: readBody(declaration, ctx.state.body, deps),
-      keyUse: isKeyed ? keyUseOf(ctx) : null,
+      query: queryFields,
+      body: fields,
+      problems,
+      keyUse,
       late: ctx.state.late,
-    });
-    let call;
-    try {
-      call = readCall();
-    } catch (refusal) {
-      if (!isKeyed) throw refusal;
-      return send(ctx, await answerRepeat(ctx, deps, refusal));
-    }
-    nameIgnoredFields(ctx, body?.fields ?? {}, call.body);
+    };
     send(ctx, await handle(call, deps));
   };
   return { ...operation, serve };
@@ -108,11 +106,11 @@ function readBody<Body extends Shape>(
   { body }: Pick<Declaration<string, Shape, Body, z.ZodType>, 'body'>,
   sent: unknown,
   deps: ApiDeps,
-): Fields<Body> {
-  if (body === undefined) return {} as Fields<Body>;
+): ReturnType<typeof checkFields<Body>> {
+  if (body === undefined) return { fields: {} as Fields<Body>, problems: [] };
   const given = sent === undefined && body.isOptional ? {} : sent;
   const present = withoutEmpty(body.fields, given, body.refusesEmpty);
-  return readFields(body.fields, present, (fields) => body.problems?.(fields, deps) ?? []);
+  return checkFields(body.fields, present, (fields) => body.problems?.(fields, deps) ?? []);
 }
 
 /**

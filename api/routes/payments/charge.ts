@@ -102,7 +102,7 @@ interface Order<Outcome> {
 /** An order to charge or refund. `id`: the id of its intent or refund, the same for all calls with one key. */
 interface MerchantOrder<Outcome, Body> {
   readonly prefix: 'in' | 'rf';
-  /** The problems of the request, which are not checked again after the order was written. */
+  /** The gateway's problems. Like those of the call, they are not checked again after the order was written. */
   readonly problems: readonly Problem[];
   readonly isWritten: (id: string) => Promise<boolean>;
   readonly write: (tx: Db, id: string) => Promise<void>;
@@ -123,7 +123,7 @@ export async function withOrder<Outcome, Body>(
     async ({ commandId, isRepeat, giveUp }) => {
       const id = idOfCommand(prefix, commandId);
       if (!isRepeat || !(await isWritten(id))) {
-        refuseProblems(problems);
+        refuseProblems([...call.problems, ...problems]);
         await deps.db.transaction((tx) => write(tx, id));
       }
       const order = { give: () => give(id), withdraw: () => withdraw(id) };

@@ -19,6 +19,7 @@ import {
 import { found, ok, withoutNulls } from '../../answers.ts';
 import {
   currency,
+  currencyProblems,
   customerDetails,
   knownCustomerId,
   locale,
@@ -67,6 +68,7 @@ export const createSetupMethod = route({
       phoneNumberRequired,
       locale,
     },
+    problems: currencyProblems,
     examples: { 'A card': exampleBody },
   },
   answer: {

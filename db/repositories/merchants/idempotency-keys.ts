@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { and, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, eq, isNull, lte, or, sql } from 'drizzle-orm';
 import { DomainError } from '../../../domain/errors.ts';
 import { commandIdFrom, idOfCommand } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
@@ -117,26 +117,11 @@ async function isTaken(
   return (await db.$count(orders, and(isRecord(orders, merchantId, orderId), isKeyGone))) > 0;
 }
 
-/**
- * Returns the stored answer to an earlier call of the same request; null if there was no such call.
- * @throws DomainError `idempotency_key_in_use` if that call has no answer yet.
- */
-export async function findAnswer(db: Db, use: KeyUse, nowAt: number): Promise<StoredAnswer | null> {
-  const { fingerprint, expiresAt } = idempotencyKeys;
-  const isSame = and(isKey(use), eq(fingerprint, use.fingerprint), gt(expiresAt, nowAt));
-  const [row] = await db.select().from(idempotencyKeys).where(isSame);
-  return row ? answerIn(row) : null;
-}
-
 async function storedAnswer(db: Db, use: KeyUse): Promise<StoredAnswer> {
   const [row] = await db.select().from(idempotencyKeys).where(isKey(use));
   if (row && !row.fingerprint.equals(use.fingerprint)) {
     throw new DomainError('idempotency_key_reused');
   }
-  return answerIn(row);
-}
-
-function answerIn(row: typeof idempotencyKeys.$inferSelect | undefined): StoredAnswer {
   if (row?.state !== 'DONE' || row.httpStatus === null || row.body === null) {
     throw new DomainError('idempotency_key_in_use', undefined, { retryAfterSeconds: 1 });
   }

@@ -76,31 +76,60 @@ test('the OpenAPI document lists the limits of the operator’s file by currency
   expect(codes).toEqual(codes.toSorted((a = '', b = '') => (a < b ? -1 : 1)));
 });
 
-test('a repeat of a charge that the limits now refuse gets the answer of its first call [D-03, D-17]', async ({
-  api,
-}) => {
+/** A one-time charge under the built-in limits, and then its repeats under those of the file. */
+const limited = test.extend('charge', async ({ api }) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
-  const charge = (amount: number, key: string) =>
+  useCurrencies(CURRENCIES);
+  return (amount: number, currency: string, key: string) =>
     api.call('POST', '/subscription/merchant/one-time-charge', {
-      body: { subscriptionId, amount, currency: 'EUR' },
+      body: { subscriptionId, amount, currency },
       key,
     });
-  useCurrencies(CURRENCIES);
-  const first = await charge(200, 'before-the-limits');
-  expect(first).toMatchObject({ status: 200, json: { status: 'SUCCESS' } });
-  const charged = api.orders.charges.length;
-  useFile();
-  const tooLow = 'amount: must be at least 250 in EUR';
-  expect((await charge(200, 'before-the-limits')).text).toBe(first.text);
-  refused(await charge(200, 'after-the-limits'), tooLow);
-  refused(await charge(201, 'before-the-limits'), tooLow);
-  await api.db
-    .update(idempotencyKeys)
-    .set({ state: 'IN_FLIGHT', lockedUntil: Date.now() + 45_000, httpStatus: null, body: null })
-    .where(eq(idempotencyKeys.key, 'before-the-limits'));
-  expect(await charge(200, 'before-the-limits')).toMatchObject({
-    status: 409,
-    json: { errorCode: 'idempotency_key_in_use' },
-  });
-  expect(api.orders.charges).toHaveLength(charged);
 });
+
+limited(
+  'a repeat of a charge that the limits now refuse gets the answer of its first call [D-03, D-17]',
+  async ({ api, charge }) => {
+    const first = await charge(200, 'EUR', 'before-the-limits');
+    expect(first).toMatchObject({ status: 200, json: { status: 'SUCCESS' } });
+    const charged = api.orders.charges.length;
+    useFile();
+    expect((await charge(200, 'EUR', 'before-the-limits')).text).toBe(first.text);
+    refused(await charge(200, 'EUR', 'after-the-limits'), 'amount: must be at least 250 in EUR');
+    expect(await charge(201, 'EUR', 'before-the-limits')).toMatchObject({
+      status: 422,
+      json: { errorCode: 'idempotency_key_reused' },
+    });
+    await api.db
+      .update(idempotencyKeys)
+      .set({ state: 'IN_FLIGHT', lockedUntil: Date.now() + 45_000, httpStatus: null, body: null })
+      .where(eq(idempotencyKeys.key, 'before-the-limits'));
+    expect(await charge(200, 'EUR', 'before-the-limits')).toMatchObject({
+      status: 409,
+      json: { errorCode: 'idempotency_key_in_use' },
+    });
+    expect(api.orders.charges).toHaveLength(charged);
+  },
+);
+
+limited(
+  'a repeat of a charge without outcome goes on when the limits now refuse its amount or its currency [D-03, D-17]',
+  async ({ api, charge }) => {
+    for (const [amount, currency] of [
+      [200, 'EUR'],
+      [5_000, 'JPY'],
+    ] as const) {
+      useCurrencies(CURRENCIES);
+      api.orders.faults.card = 'unknown';
+      const first = await charge(amount, currency, `pending-${currency}`);
+      expect(first).toMatchObject({ status: 200, json: { status: 'PENDING' } });
+      useFile();
+      api.orders.faults.card = 'paid';
+      const second = await charge(amount, currency, `pending-${currency}`);
+      const { intentId } = first.json as { intentId: string };
+      expect(second).toMatchObject({ status: 200, json: { intentId, status: 'SUCCESS' } });
+      expect((await charge(amount, currency, `pending-${currency}`)).text).toBe(second.text);
+      expect(api.orders.charges.filter(({ key }) => key.includes(intentId))).toHaveLength(1);
+    }
+  },
+);
