@@ -24,6 +24,7 @@ const TARGETS = {
   'db/client.ts': 'export const db = 1;',
   'api/app.ts': 'export const app = 1;',
   'runtime/config.ts': 'export const config = 1;',
+  'runtime/workflow-bundle.ts': 'export const bundle = 1;',
   'tools/embedded/postgres.ts': 'export const embedded = 1;',
   'tools/scripts/demo.ts': 'export const demo = 1;',
   'worker.ts': 'export const worker = 1;',
@@ -58,6 +59,7 @@ const FORBIDDEN = `
   api/x.ts | import '../runtime/config.ts'; | api-gets-runtime-injected
   api/x.ts | import '../gateways/sandbox/client.ts'; | api-sees-the-gateway-port
   api/x.ts | import '../workflows/subscription/workflow.ts'; | api-knows-workflows-by-type
+  temporal/x.ts | import '../runtime/workflow-bundle.ts'; | api-loads-no-worker
   api/x.ts | import '@temporalio/worker'; | api-uses-no-worker
   runtime/x.ts | import '../db/client.ts'; | runtime-imports
   temporal/x.ts | import '../db/client.ts'; | temporal-imports
