@@ -136,16 +136,19 @@ export const customerDetails = z
     name: detail(),
     email: email.nullish(),
     contactNumber: detail(),
-    customerAddress: z
-      .object({
-        addressLine1: detail(),
-        addressLine2: detail(),
-        city: detail(),
-        state: detail(),
-        country: country.nullish(),
-        postalCode: detail(),
-      })
-      .nullish(),
+    customerAddress: z.preprocess(
+      (given) => (given === '' ? undefined : given),
+      z
+        .object({
+          addressLine1: detail(),
+          addressLine2: detail(),
+          city: detail(),
+          state: detail(),
+          country: country.nullish(),
+          postalCode: detail(),
+        })
+        .nullish(),
+    ),
   })
   .meta({
     id: 'CustomerDetails',

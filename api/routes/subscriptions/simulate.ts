@@ -26,7 +26,15 @@ import {
 import { found, ok, withoutNulls } from '../../answers.ts';
 import { changedCurrency } from '../../amounts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { hasFields, idText, instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
+import {
+  hasFields,
+  idText,
+  instant,
+  optional,
+  refuseProblems,
+  wholeNumber,
+  withoutEmpty,
+} from '../../fields.ts';
 import type { Fields, Problem } from '../../fields.ts';
 import { amount, currency } from '../../payment-fields.ts';
 import { route } from '../../route.ts';
@@ -57,28 +65,30 @@ type CommandName = keyof typeof KINDS;
 
 const OUTCOMES = ['paid', ...(Object.keys(DECLINES) as DeclineCode[])] as const;
 
-const entry = z
-  .object({
-    at: optional(instant).describe(
-      'When the command is executed, after the steps that are due by then; or the earliest attempt with the outcome.',
-    ),
-    cycle: optional(wholeNumber(1)).describe('The cycle whose attempts have the outcome, from 1.'),
-    outcome: optional(z.enum(OUTCOMES)).describe(
-      'Outcome of the next attempts. With `at` or `cycle`.',
-    ),
-    times: optional(wholeNumber(1)).describe('Number of attempts with the outcome. Default: 1.'),
-    command: optional(z.enum(Object.keys(KINDS) as [CommandName])).describe(
-      'A command, with the fields of its request. With `at`.',
-    ),
-    newAmount: optional(amount),
-    newCycleCount: optional(cycleCount),
-    newNextPaymentDate: optional(instant),
-    interval: optional(interval),
-    intervalCount: optional(intervalCount),
-    resumeAt: optional(instant),
-    atPeriodEnd: optional(z.boolean()),
-  })
-  .meta({ id: 'ScriptEntry' });
+const entryFields = {
+  at: optional(instant).describe(
+    'When the command is executed, after the steps that are due by then; or the earliest attempt with the outcome.',
+  ),
+  cycle: optional(wholeNumber(1)).describe('The cycle whose attempts have the outcome, from 1.'),
+  outcome: optional(z.enum(OUTCOMES)).describe(
+    'Outcome of the next attempts. With `at` or `cycle`.',
+  ),
+  times: optional(wholeNumber(1)).describe('Number of attempts with the outcome. Default: 1.'),
+  command: optional(z.enum(Object.keys(KINDS) as [CommandName])).describe(
+    'A command, with the fields of its request. With `at`.',
+  ),
+  newAmount: optional(amount),
+  newCycleCount: optional(cycleCount),
+  newNextPaymentDate: optional(instant),
+  interval: optional(interval),
+  intervalCount: optional(intervalCount),
+  resumeAt: optional(instant),
+  atPeriodEnd: optional(z.boolean()),
+};
+const entry = z.preprocess(
+  (given) => withoutEmpty(entryFields, given),
+  z.object(entryFields).meta({ id: 'ScriptEntry' }),
+);
 
 const fields = {
   subscriptionId: optional(idText()).describe(

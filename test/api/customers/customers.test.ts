@@ -1,5 +1,7 @@
+import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { test } from '../../support/api-environment.ts';
+import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
   makeCustomer,
@@ -70,6 +72,20 @@ test('a customer is accepted without any detail [D-11, IF-2.1]', async ({ api })
 test('a read returns the nulls and empty texts of a customer as given [D-10a]', async ({ api }) => {
   const details = { name: '', email: null, customerAddress: null };
   expect(await createAndRead(api, details)).toBe(JSON.stringify(details));
+});
+
+test('an empty address of a payer counts as absent [D-10]', async ({ api }) => {
+  const customerDetails = { name: 'Ada Example', customerAddress: '' };
+  const created = await api.call('POST', '/subscription/create', {
+    raw: JSON.stringify(subscriptionBody({ customerDetails })),
+  });
+  expect(created.status).toBe(200);
+  const { subscriptionId } = created.json as { subscriptionId: string };
+  const rows = await api.db
+    .select({ customerDetails: subscriptions.customerDetails })
+    .from(subscriptions)
+    .where(eq(subscriptions.id, subscriptionId));
+  expect(rows).toEqual([{ customerDetails: { name: 'Ada Example' } }]);
 });
 
 test('unknown fields of a customer are not stored [D-10]', async ({ api }) => {

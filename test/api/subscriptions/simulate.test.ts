@@ -111,6 +111,18 @@ describe('a simulated subscription', () => {
     });
   });
 
+  test('reads an empty field of its script as absent [D-58, D-10]', async ({ api }) => {
+    const at = Date.UTC(2027, 1, 10);
+    const pause = { at, cycle: '', outcome: '', times: '', command: 'pause', resumeAt: '' };
+    const raw = JSON.stringify(terms({ script: [pause] }));
+    const answer = await api.call('POST', '/subscription/simulate', { raw });
+    expect(steps(answer).map(lineOf)).toEqual([
+      '2027-01-31T12:00 | CREATED | created | -',
+      '2027-01-31T12:00 | ACTIVE | cycle 1 paid, 19.99 USD | 2027-02-28T12:00',
+      '2027-02-10T00:00 | PAUSED | paused | 2027-02-28T12:00',
+    ]);
+  });
+
   test('stays open for 24 hours after a decline in the checkout [D-58, D-§4]', async ({ api }) => {
     const answer = await simulate(api, terms({ script: [{ cycle: 1, outcome: 'card_declined' }] }));
     expect(steps(answer).map(lineOf)).toEqual([
