@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { ChargeReference, RetryAdvice } from '../port.ts';
+import type { ChargeReference, ChargeRequest, ForcedDeclines, RetryAdvice } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
 import type { BookSql } from './book-schema.ts';
 
@@ -36,22 +36,12 @@ export interface ListedRefund {
   readonly createdAt: number;
 }
 
-export interface ChargeOrder {
-  readonly key: string;
-  readonly gatewayMethodId: string;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly reference: ChargeReference;
-}
+export type ChargeOrder = Omit<ChargeRequest, 'gatewayChargeId' | 'payer'>;
 
-/** Declines the next `count` charges of a subscription or a payment method. At least one of the two is given. */
-export interface DeclineOrder {
-  readonly subscriptionId: string | null;
-  readonly paymentMethodId: string | null;
-  readonly code: DeclineCode;
+/** At least one of the subscription and the payment method is given. */
+export interface DeclineOrder extends ForcedDeclines {
   readonly gatewayCode?: string | null;
   readonly retry?: RetryAdvice | null;
-  readonly count: number;
 }
 
 export interface ListFilter {

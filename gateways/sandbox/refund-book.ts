@@ -1,14 +1,7 @@
 import type { TransactionSql } from 'postgres';
-import type { RefundRefusal } from '../port.ts';
+import type { RefundRefusal, RefundRequest } from '../port.ts';
 import type { BookSql } from './book-schema.ts';
 import { keyReused, newId } from './charge-book.ts';
-
-export interface RefundOrder {
-  readonly key: string;
-  readonly gatewayChargeId: string;
-  readonly amountMinor: number;
-  readonly currency: string;
-}
 
 export interface BookedRefund {
   readonly id: string;
@@ -29,7 +22,7 @@ export function createRefundBook(sql: BookSql) {
      * never exceed it.
      * @throws RequestRefused 422 if the key had other parameters.
      */
-    refund: (order: RefundOrder, now: number): Promise<RefundResult> =>
+    refund: (order: RefundRequest, now: number): Promise<RefundResult> =>
       sql.begin((tx) => refundWithin(tx, order, now)),
 
     async find(key: string): Promise<BookedRefund | null> {
@@ -42,7 +35,7 @@ export function createRefundBook(sql: BookSql) {
 
 async function refundWithin(
   tx: TransactionSql,
-  order: RefundOrder,
+  order: RefundRequest,
   now: number,
 ): Promise<RefundResult> {
   const [charge] = await tx<{ isPaid: boolean; currency: string; amountMinor: number }[]>`
