@@ -18,17 +18,6 @@ const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
   'idempotency_key_reused',
 ];
 
-const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
-  400: 'The request is refused.',
-  401: 'The credentials are missing or not valid.',
-  403: 'The credentials allow reading only.',
-  409: 'A request with this Idempotency-Key is still being processed.',
-  422: 'This Idempotency-Key was used with a different request.',
-  429: 'Too many requests.',
-  500: 'Something went wrong on our side.',
-  503: 'The service is not available at the moment.',
-};
-
 const RETRY_AFTER = new Set([409, 429]);
 
 export function errorCodesOf(operation: Operation): ErrorCode[] {
@@ -72,7 +61,10 @@ function errorResponse(
   isReplayed: boolean,
 ): JsonSchema {
   return {
-    description: STATUS_DESCRIPTIONS[status],
+    description:
+      status === 400
+        ? 'The request is refused.'
+        : codes.map((code) => ERRORS[code].message).join(' '),
     headers: headersOf(status, isReplayed),
     content: {
       'application/json': {
