@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { exitsWithParent } from './config.ts';
 import type { Logger } from './logger.ts';
+import { within } from './time-limit.ts';
 
 export interface Closer {
   readonly name: string;
@@ -89,17 +89,11 @@ async function closeInOrder(
 }
 
 async function closeOne(closer: Closer, timeoutMs: number): Promise<string | undefined> {
-  const timeout = new AbortController();
-  const closed = async () => {
-    await closer.close();
-    return undefined;
-  };
+  const close = async () => void (await closer.close());
   try {
-    const late = sleep(timeoutMs, `still open after ${timeoutMs} ms`, timeout);
-    return await Promise.race([closed(), late]);
+    await within(timeoutMs, close(), () => new Error(`still open after ${timeoutMs} ms`));
+    return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
-  } finally {
-    timeout.abort();
   }
 }

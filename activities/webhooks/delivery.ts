@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { within } from '../../runtime/time-limit.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
 import { LARGEST_WINDOW, MERCHANT_WINDOW } from '../../domain/endpoint-breaker.ts';
 import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
@@ -56,12 +57,10 @@ class Delivery {
    */
   async stop(timeoutMs: number): Promise<void> {
     this.stopping.abort();
-    const timeout = new AbortController();
     const end = async (): Promise<void> => {
       while (this.underWay.size > 0) await Promise.all(this.underWay);
     };
-    await Promise.race([end(), sleep(timeoutMs, undefined, timeout).catch(() => undefined)]);
-    timeout.abort();
+    await within(timeoutMs, end()).catch(() => undefined);
   }
 
   private async deliverStream(stream: StreamRef): Promise<void> {
