@@ -1,4 +1,5 @@
-import { NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { LogLevel } from '@temporalio/worker';
 import { measuredCharges } from './activities/charging/measured-charges.ts';
 import { createActivities } from './activities/index.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
@@ -27,11 +28,7 @@ import { announceReady, onShutdown } from './runtime/shutdown.ts';
 import { createGatewaySubjects } from './temporal/gateway-subjects.ts';
 import { createOrders } from './temporal/orders.ts';
 import { createSubscriptionWorkflows } from './temporal/subscriptions/workflows.ts';
-import {
-  createTemporalClient,
-  temporalConnectionOptions,
-  temporalLogger,
-} from './temporal/client.ts';
+import { createTemporalClient, plainFields, temporalConnectionOptions } from './temporal/client.ts';
 import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { bundleWorkflows } from './runtime/workflow-bundle.ts';
@@ -51,7 +48,9 @@ const sdkMetrics = config.metricsPort === undefined ? undefined : await createSd
 
 // The SDK must not handle signals, because the shutdown below stops the workers in the right order.
 Runtime.install({
-  logger: temporalLogger(logger),
+  logger: new DefaultLogger('TRACE', ({ level, message, meta }) =>
+    logger[level.toLowerCase() as Lowercase<LogLevel>](plainFields(meta), message),
+  ),
   shutdownSignals: [],
   telemetryOptions: {
     logging: { forward: {}, filter: { core: 'WARN', other: 'ERROR' } },

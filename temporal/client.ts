@@ -11,7 +11,6 @@ import type {
   WorkflowExecutionDescription,
   WorkflowStartOptions,
 } from '@temporalio/client';
-import type { Logger as TemporalLogger, LogLevel } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { Logger } from '../runtime/logger.ts';
@@ -190,30 +189,8 @@ export async function isQueueMoving(client: Client, taskQueue: string): Promise<
   );
 }
 
-const LEVELS = {
-  TRACE: 'trace',
-  DEBUG: 'debug',
-  INFO: 'info',
-  WARN: 'warn',
-  ERROR: 'error',
-} as const satisfies Record<LogLevel, keyof Logger>;
-
-export function temporalLogger(logger: Logger): TemporalLogger {
-  const write = (level: LogLevel, message: string, meta?: object): void => {
-    logger[LEVELS[level]](plain(meta), message);
-  };
-  return {
-    log: write,
-    trace: (message, meta) => write('TRACE', message, meta),
-    debug: (message, meta) => write('DEBUG', message, meta),
-    info: (message, meta) => write('INFO', message, meta),
-    warn: (message, meta) => write('WARN', message, meta),
-    error: (message, meta) => write('ERROR', message, meta),
-  };
-}
-
 /** Converts the bigints and errors in the SDK's log fields, because JSON cannot represent them. */
-function plain(meta: object | undefined): Record<string, unknown> {
+export function plainFields(meta: object | undefined): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(meta ?? {}).map(([key, value]: [string, unknown]) => [
       key,
