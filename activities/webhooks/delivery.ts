@@ -78,12 +78,14 @@ class Delivery {
 
   private async deliverTo(ref: EndpointRef): Promise<void> {
     const { drain, result, isJoined } = this.join({ ...ref, nowAt: Date.now() }, false);
-    try {
-      await result;
-    } catch (error) {
-      this.warn(ref, error);
-    }
-    if (!isJoined && drain.isLeftToQueue) this.wake(ref);
+    const hasFailed = await result.then(
+      () => false,
+      (error: unknown) => {
+        this.warn(ref, error);
+        return true;
+      },
+    );
+    if (!isJoined && (hasFailed || drain.isLeftToQueue)) this.wake(ref);
   }
 
   private join(input: DrainEndpointInput, mayProbe: boolean) {

@@ -185,7 +185,10 @@ export class Drain {
       this.errors.push(error);
     }
     await Promise.all(this.running);
-    if (this.errors.length > 0) throw this.errors[0];
+    if (this.errors.length === 0) return;
+    // Deliveries that are not recorded are sent again.
+    await this.record().catch(() => undefined);
+    throw this.errors[0];
   }
 
   private get room(): number {
@@ -206,6 +209,8 @@ export class Drain {
   /** Records the attempts so far, then reads the configuration and claims deliveries. */
   private async claim(): Promise<void> {
     await this.record();
+    // Meanwhile other drains of the merchant may have begun, which leaves less room for this one.
+    if (!this.hasRoom) return;
     this.isWanted = false;
     this.claimedAt = performance.now();
     const batches = this.room * BATCHES_PER_REQUEST;
