@@ -10,7 +10,7 @@ export interface EndpointRef {
 export interface Breaker {
   /** Number of failed attempts since the last success, except those that ended during a pause. */
   consecutiveFailures: number;
-  /** No request before this instant; null while the breaker is closed. */
+  /** While the breaker is open, no request before this instant; else the latest failure. Null after a success. */
   pausedUntil: number | null;
   /** First failure since the last success, or since 30 h without an attempt; null after a success. */
   failingSince: number | null;
@@ -61,14 +61,15 @@ export function afterAttempt(breaker: Breaker, outcome: BreakerOutcome): Breaker
   const waitMs = probeWait(consecutiveFailures, jitter);
   return {
     consecutiveFailures,
-    pausedUntil: waitMs === null ? null : at + waitMs,
+    pausedUntil: at + waitMs,
     failingSince,
   };
 }
 
-function probeWait(consecutiveFailures: number, jitter: number): number | null {
+/** 0 while the breaker is closed. */
+function probeWait(consecutiveFailures: number, jitter: number): number {
   const failedProbes = consecutiveFailures - OPENS_AFTER_FAILURES;
-  if (failedProbes < 0) return null;
+  if (failedProbes < 0) return 0;
   const wait = PROBE_WAITS_MS[Math.min(failedProbes, PROBE_WAITS_MS.length - 1)] ?? 0;
   return Math.round(wait * (1 - JITTER + 2 * JITTER * jitter));
 }

@@ -126,12 +126,17 @@ export async function endpointsOf(
     select c.id as "configId", c.consecutive_failures >= ${OPENS_AFTER_FAILURES} as "isOpen"
     from webhook_config c
     where c.merchant_id = ${merchantId}
-      and (c.paused_until is null or c.paused_until <= ${toTimestamp(nowAt)}::timestamptz)
+      and ${isNotPaused(nowAt)}
       and exists (
         select from webhook_delivery d
         where d.merchant_id = c.merchant_id and d.stream_id = ${streamId} and d.config_id = c.id
           and d.state = 'PENDING')`);
   return rows.map((row) => ({ ...row, merchantId }));
+}
+
+function isNotPaused(at: number) {
+  return sql`(c.consecutive_failures < ${OPENS_AFTER_FAILURES}
+    or c.paused_until is null or c.paused_until <= ${toTimestamp(at)}::timestamptz)`;
 }
 
 /** A delivery or a probe that is overdue by more than this time, in ms, counts as stalled. */
@@ -150,7 +155,7 @@ export async function stalledEndpoints(
   const endpoints = await db.execute<{ merchantId: string; configId: string }>(sql`
     select c.merchant_id as "merchantId", c.id as "configId"
     from webhook_config c
-    where (c.paused_until is null or c.paused_until < ${before})
+    where ${isNotPaused(nowAt - STALLED_AFTER_MS)}
       and exists (
         select from webhook_delivery d
         where d.merchant_id = c.merchant_id and d.config_id = c.id and d.state = 'PENDING'

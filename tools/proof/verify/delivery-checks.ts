@@ -133,7 +133,7 @@ export const deliveryChecks: readonly Check[] = [
         and not exists (
           select from webhook_config down
           where down.merchant_id = d.merchant_id and down.id = d.config_id
-            and down.paused_until > now() - ${REPAIRED})`,
+            and down.consecutive_failures >= 5 and down.paused_until > now() - ${REPAIRED})`,
   },
   {
     invariant: 7,
