@@ -126,7 +126,7 @@ function lookUp(gateway: PaymentGateway, refund: Refund) {
   return unlessRejected(() => gateway.lookupRefund({ ...requestOf(refund), gatewayRefundId }));
 }
 
-/** Looks up an accepted refund. Null: a SUCCEEDED one has not failed, or was decided by review. */
+/** Looks up an accepted refund. Null: a SUCCEEDED one has not failed, or a person has decided that it was made. */
 async function lookUpAccepted(
   deps: OrderDeps,
   gateway: PaymentGateway,
@@ -135,7 +135,8 @@ async function lookUpAccepted(
 ): Promise<RefundSettlement | Unanswered | null> {
   const isPending = refund.state === 'PENDING';
   const { merchantId, id: subjectId } = refund;
-  if (!isPending && (await findDecision(deps.db, { merchantId, subjectId }))) return null;
+  const decision = isPending ? null : await findDecision(deps.db, { merchantId, subjectId });
+  if (decision?.outcome === 'refunded') return null;
   for (;;) {
     const found = await lookUp(gateway, refund);
     switch (found.kind) {

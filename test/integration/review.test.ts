@@ -292,7 +292,7 @@ describe('a refund in review', () => {
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1000']);
   });
 
-  test('is settled as refunded against the operator’s decision when the gateway has the refund', async ({
+  test('is settled as refunded against the operator’s decision when the gateway has the refund, until that fails [D-40, D-50]', async ({
     env,
     payments,
   }) => {
@@ -305,6 +305,15 @@ describe('a refund in review', () => {
     expect(await payments.refundRow(ref)).toMatchObject({ state: 'SUCCEEDED' });
     expect(await payments.intent(paid)).toMatchObject({ refundedMinor: 1_200 });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 1200']);
+    // The gateway's refund fails days later, against which the operator has decided nothing.
+    await env.control('POST', '/control/refunds', { key, status: 'failed' });
+    await env.orders.recheck('refund', ref);
+    await expect.poll(async () => (await payments.refundRow(ref)).state).toBe('REFUSED');
+    expect(await payments.intent(paid)).toMatchObject({ status: 'SUCCESS', refundedMinor: 0 });
+    expect((await payments.story(paid.intentId)).slice(-2)).toEqual([
+      'intent.refunded PARTIALLY_REFUNDED',
+      'intent.refund_failed SUCCESS',
+    ]);
   });
 });
 
