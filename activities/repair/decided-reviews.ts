@@ -19,7 +19,9 @@ export async function followUp(
 ): Promise<boolean> {
   const { merchantId, subjectId, intentId, subscriptionId, cycleNumber, state } = review;
   if (subjectId.startsWith('rf_')) {
-    await orders.recheck('refund', { merchantId, refundId: subjectId });
+    const refund = { merchantId, refundId: subjectId };
+    // The sweep of open refunds omits those in REVIEW, so a stuck run is replaced here.
+    if (!(await orders.ensureRunning('refund', refund))) await orders.recheck('refund', refund);
     return true;
   }
   if (state !== 'REVIEW') {

@@ -1,7 +1,10 @@
 import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
+import { followUp } from '../../activities/repair/decided-reviews.ts';
 import { orderRows } from '../../db/repositories/payments/charges.ts';
+import { settleRefund } from '../../db/repositories/payments/refunds.ts';
+import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
@@ -202,5 +205,27 @@ describe('a one-off order whose workflow tasks keep failing', () => {
       'intent.success SUCCESS',
       'intent.refunded PARTIALLY_REFUNDED',
     ]);
+  });
+
+  test('books the decided review of its refund on a new run, which a sweep starts [D-36, D-40]', async ({
+    env,
+    payments,
+  }) => {
+    const paid = await payments.paid();
+    const { ref } = await payments.refund(paid, 1_200);
+    const lost = { kind: 'review', reason: 'the gateway has lost the refund' } as const;
+    await settleRefund(env.db, await payments.refundRow(ref), lost, Date.now());
+    const stuck = await startStuck(env, 'refund', orderWorkflowId('refund', ref.refundId));
+    const by = { gatewayId: null, code: null, by: 'Ada', note: '' };
+    const decided = await decideReview(env.db, ref.refundId, { ...by, outcome: 'not_refunded' });
+    if (!decided.ok) throw new Error(decided.message);
+    const { orders, logged } = impatientOrdersIn(env);
+    await followUp(decided.review, env.workflows, orders);
+    expect(logged).toEqual([replacementOf(stuck)]);
+    await vi.waitFor(
+      async () => expect(await payments.refundRow(ref)).toMatchObject({ state: 'REFUSED' }),
+      SOON,
+    );
+    expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 });
