@@ -111,16 +111,17 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
   const back = { name, url: null };
   switch (stage) {
     case 'saved': {
+      const { state } = update;
+      const nextAt = nextPaymentAt(state);
+      // The payment is still owed: the old card is being charged, or the next attempt has a later date.
+      const isTriedNext = isDunned(state) && (state.openAttempt !== null || nextAt !== null);
       const texts = [
         join(newCardText(language, update), say('nothingChargedNow')),
-        // The payment is still owed: the old card is being charged, or the next attempt has a later date.
-        ...(isDunned(update.state)
-          ? [say('dueIsTriedNext', { amount: owedText(language, update) })]
-          : []),
+        ...(isTriedNext ? [say('dueIsTriedNext', { amount: owedText(language, update) })] : []),
       ];
       const { newCard: card, changedAt: at, receiptId, subscriptionId } = update;
       const saved = { card, at, reference: receiptId ?? subscriptionId };
-      const next = { amount: owedText(language, update), at: nextAtOf(update) };
+      const next = { amount: owedText(language, update), at: nextAt };
       const receipt = savedCardReceipt(language, saved, purchaseOf(update), next);
       return endPage(language, 200, { title: say('cardReplacedTitle'), texts, receipt }, back);
     }
@@ -209,6 +210,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
     card === null
       ? []
       : [{ label: say('cardNow'), text: cardText(language, card), brand: card.brand }];
+  const isUnpaid = state.status === 'UNPAID';
   const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
   if (chargesNewMethod(state, ownNow)) {
     return {
@@ -231,13 +233,12 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       { label: say('chargedToday'), text: say('nothing') },
       ...now,
       ...dueRows(language, update),
-      ...nextPaymentRows(language, { amount, at: nextAtOf(update) }),
+      ...nextPaymentRows(language, {
+        amount,
+        at: isUnpaid ? earliestAttemptAt(state) : nextPaymentAt(state),
+      }),
     ],
   };
-}
-
-function nextAtOf({ state }: MethodUpdate): number | null {
-  return state.status === 'UNPAID' ? earliestAttemptAt(state) : nextPaymentAt(state);
 }
 
 /** Empty if none was declined. */

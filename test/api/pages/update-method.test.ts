@@ -18,7 +18,12 @@ import {
   triesOf,
   visit,
 } from '../../support/hosted-pages/visits.ts';
-import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
+import {
+  declineNext,
+  readSubscription,
+  subscriptionIn,
+} from '../../support/fixtures/subscriptions.ts';
+import { createClock } from '../../support/fixtures/test-clocks.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 
 const DAY = /^\d+ \w+ \d{4} \(UTC\)$/;
@@ -113,6 +118,27 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expect(hasCardForm(await fresh.look())).toBe(true);
     await fresh.give(`payment_token=tok_third_${status}_3333`);
     expect(await lastFourOf(api, subscription)).toBe('3333');
+  },
+);
+
+test.for([
+  ['insufficient_funds', '28 February 2027 (UTC)'],
+  ['stolen_card', null],
+] as const)(
+  'the receipt of a new card names the next try, if there is one, after its first charge was declined with %s [D-33, D-30, D-34]',
+  async ([code, date], { api }) => {
+    const testClockId = await createClock(api, Date.UTC(2027, 0, 31, 12));
+    const { subscription, give, lookAtOutcome } = await openUpdatePage(api, 'ACTIVE', {
+      testClockId,
+    });
+    await give(`payment_token=tok_kept_${subscription.subscriptionId}_1111`);
+    await declineNext(api, subscription, code);
+    expect(await readSubscription(api, subscription)).toMatchObject({ status: 'UNPAID' });
+    const receipt = await lookAtOutcome();
+    expect([receipt.status, headingOf(receipt)]).toEqual([200, 'Your card was replaced']);
+    const next = linesOf(receipt.text).filter(([label]) => label === 'Next payment');
+    expect(next).toEqual(date === null ? [] : [['Next payment', `US$19.99 on ${date}`]]);
+    expect(receipt.text.includes('is tried with it next')).toBe(date !== null);
   },
 );
 
