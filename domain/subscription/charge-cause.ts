@@ -73,6 +73,12 @@ function retryCause(owed: Owed): ChargeCause {
   return { rule: 'retry_plan', plannedAt, retry: retriesUsed, delaysMs, previousAt };
 }
 
+/** Returns the date from which the attempt followed; null if it followed from no date. */
+export function dateOfCause(cause: ChargeCause): number | null {
+  if (cause.rule === 'due_date') return cause.dueAt;
+  return 'plannedAt' in cause ? cause.plannedAt : null;
+}
+
 export function actorOfCause(cause: ChargeCause): Actor {
   switch (cause.rule) {
     case 'due_date':

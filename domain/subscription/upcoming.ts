@@ -1,6 +1,7 @@
 import { firstIndexAfter } from '../calendar.ts';
 import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
+import { dateOfCause } from './charge-cause.ts';
 import {
   calendarDate,
   cancelAt,
@@ -72,7 +73,8 @@ function firstCharge(state: SubscriptionState, now: number): FirstCharge {
   // A command may have moved the calendar since the charge in flight was due.
   if (owed && openAttempt?.voidedBy === null) {
     const after = calendarAfterPayment(state, openAttempt, now);
-    return { at: owed.dueAt, isRetry: false, indexAfter: after.nextIndex };
+    const at = dateOfCause(openAttempt.cause) ?? owed.dueAt;
+    return { at, isRetry: openAttempt.cause.rule !== 'due_date', indexAfter: after.nextIndex };
   }
   return { at: calendarDate(state, nextIndex), isRetry: false, indexAfter: nextIndex + 1 };
 }

@@ -78,6 +78,19 @@ describe('an unpause while the outcome of a charge is unknown', () => {
     },
   );
 
+  test('has its date among the upcoming charges also while the charge on this date is unknown [D-§4, D-§7]', () => {
+    const simulation = from10January(declined(), UNKNOWN);
+    simulation.pause();
+    simulation.unpause('2026-03-20');
+    expect(simulation.upcoming()).toBe('2026-03-20 2 1999, 2026-04-20 3 1999');
+    simulation.runTo('2026-03-20');
+    expect(simulation.state.openAttempt).not.toBeNull();
+    expect(simulation.upcoming()).toBe('2026-03-20 2 1999, 2026-04-20 3 1999');
+    simulation.runTo('2026-04-20');
+    expect(simulation.sent).toBe('2026-02-10 2, 2026-03-20 2, 2026-04-20 3');
+    expectNothingFurther(simulation);
+  });
+
   test('is overridden by the date of a later edit [D-15]', () => {
     const simulation = from10January(UNKNOWN, declined());
     simulation.pause();
