@@ -5,6 +5,7 @@ import { actionForCommand, actionForStep, carriesToken } from './actions.ts';
 import type { Action } from './actions.ts';
 import { applyOutcome } from './apply-attempt.ts';
 import type { AttemptOutcome } from './apply-attempt.ts';
+import { isSuperseded } from './authentication.ts';
 import { causeText } from './charge-cause.ts';
 import type { Change } from './change.ts';
 import { entryEvents } from './change.ts';
@@ -12,7 +13,7 @@ import type { Command } from './commands.ts';
 import { decide } from './decide.ts';
 import type { EntryText } from './entries.ts';
 import { textOf } from './entries.ts';
-import type { SubscriptionState, SubscriptionStatus } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 import { validateCommand } from './validate-command.ts';
 import type { Refusal } from './validate-command.ts';
 
@@ -85,6 +86,9 @@ export function creationStep(state: SubscriptionState): SimulatedStep {
   const rest = { status, currentPeriodEndAt, events, charge: null, refusal: null };
   return { at, ...textOf(state.latest), ...rest };
 }
+
+/** A charge has its outcome at once. An attempt that a command has voided was not made. */
+type Answer = Extract<AttemptOutcome, { kind: 'succeeded' | 'declined' }>;
 
 class Life {
   private readonly steps: SimulatedStep[] = [];
@@ -177,11 +181,8 @@ class Life {
   private settle(events: readonly EventType[] = []): void {
     const { owed, openAttempt } = this.state;
     if (!owed || !openAttempt) throw new Error('no attempt is open');
-    const errorCode = this.declineOf(owed.cycleNumber, owed.intentId, openAttempt.attemptNumber);
-    const outcome: AttemptOutcome =
-      errorCode === null
-        ? { kind: 'succeeded' }
-        : { kind: 'declined', code: errorCode, retryPlan: this.retryPlan };
+    const outcome = this.outcomeOf(owed, openAttempt);
+    const errorCode = outcome.kind === 'declined' ? outcome.code : null;
     const change = applyOutcome(this.state, outcome, this.now, this.now);
     this.state = change.state;
     const { cycleNumber, amountMinor } = owed;
@@ -191,14 +192,32 @@ class Life {
     this.tell([...events, ...typesOf(change)], charge);
   }
 
-  private declineOf(cycleNumber: number, intentId: string, attemptNumber: number): string | null {
+  private outcomeOf(owed: OwedCycle, attempt: OpenAttempt): Answer {
+    const { retryPlan } = this;
+    const code = this.scriptedCode(owed, attempt);
+    if (code === undefined && isSuperseded(this.state) && attempt.voidedBy === null) {
+      return { kind: 'declined', code: 'authentication_required', retryPlan };
+    }
+    if (code === undefined && attempt.voidedBy !== null) {
+      return { kind: 'declined', code: 'processing_error', isWithdrawn: true, retryPlan };
+    }
+    return code === undefined || code === null
+      ? { kind: 'succeeded' }
+      : { kind: 'declined', code, retryPlan };
+  }
+
+  /** Null: paid. Undefined: the script says nothing about the attempt. */
+  private scriptedCode(
+    { cycleNumber, intentId }: OwedCycle,
+    { attemptNumber }: OpenAttempt,
+  ): string | null | undefined {
     const found = this.outcomes.find(({ outcome, left }) => {
       if (left === 0) return false;
       return 'fromAt' in outcome.for
         ? this.now >= outcome.for.fromAt
         : outcome.for.cycleNumber === cycleNumber;
     });
-    if (!found) return this.script.declineOf?.(intentId, attemptNumber) ?? null;
+    if (!found) return this.script.declineOf?.(intentId, attemptNumber) ?? undefined;
     found.left -= 1;
     return found.outcome.code;
   }
