@@ -5,19 +5,15 @@ import { dirname, join, relative } from 'node:path';
 import { userInfo } from 'node:os';
 import type { Program } from './services.ts';
 
-export interface PostgresPrograms {
-  readonly initdb: string;
-  readonly postgres: string;
-  /** As root: the account that runs Postgres, which refuses to run as root. Else undefined. */
-  readonly owner: { readonly uid: number; readonly gid: number } | undefined;
-}
+export type PostgresPrograms = ReturnType<typeof postgresPrograms>;
 
-export function postgresPrograms(): PostgresPrograms {
+export function postgresPrograms() {
   const native = nativeFolder();
   restoreSymlinks(native);
   return {
     initdb: join(native, 'bin', 'initdb'),
     postgres: join(native, 'bin', 'postgres'),
+    /** As root: the account that runs Postgres, which refuses to run as root. Else undefined. */
     owner: userInfo().uid === 0 ? unprivilegedAccount() : undefined,
   };
 }

@@ -3,15 +3,16 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 
 /** The first four have the names of their environment variables. */
-export interface EmbeddedSecrets {
-  readonly GATEWAY_KEY: string;
-  readonly CREDENTIAL_PEPPER: string;
-  readonly SESSION_KEY: string;
-  readonly ENCRYPTION_KEY: string;
-  readonly postgresPassword: string;
-}
+export type EmbeddedSecrets = ReturnType<typeof newSecrets>;
 
 const newKey = (): string => randomBytes(32).toString('base64url');
+const newSecrets = () => ({
+  GATEWAY_KEY: newKey(),
+  CREDENTIAL_PEPPER: newKey(),
+  SESSION_KEY: newKey(),
+  ENCRYPTION_KEY: randomBytes(32).toString('base64'),
+  postgresPassword: newKey(),
+});
 
 export function secretsFile(dataDir: string): string {
   return join(dataDir, 'secrets.json');
@@ -22,14 +23,7 @@ export function loadOrMakeSecrets(file: string): EmbeddedSecrets {
   const kept = existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Partial<EmbeddedSecrets>)
     : {};
-  const secrets: EmbeddedSecrets = {
-    GATEWAY_KEY: newKey(),
-    CREDENTIAL_PEPPER: newKey(),
-    SESSION_KEY: newKey(),
-    ENCRYPTION_KEY: randomBytes(32).toString('base64'),
-    postgresPassword: newKey(),
-    ...kept,
-  };
+  const secrets: EmbeddedSecrets = { ...newSecrets(), ...kept };
   if (Object.keys(secrets).some((name) => !(name in kept))) writeForOwner(file, secrets);
   return secrets;
 }

@@ -31,13 +31,7 @@ export interface Service {
   readonly isOurProgram: boolean;
 }
 
-export interface SupervisedService {
-  readonly name: string;
-  /** Resolves when ready; from then on a process that ends is restarted. The error of a failed launch has the end of its log. */
-  start(): Promise<void>;
-  /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
-  stop(): Promise<void>;
-}
+export type SupervisedService = ReturnType<typeof supervise>;
 
 export interface ServiceSurroundings {
   readonly table?: ProcessTable;
@@ -56,10 +50,7 @@ const READY_POLL_MS = 100;
 const FOREIGN_LAUNCHES = 3;
 
 /** Restarts the process whenever it ends, after 0.25 s, doubling to 5 s while it runs less than 60 s. */
-export function supervise(
-  service: Service,
-  { table, report }: ServiceSurroundings,
-): SupervisedService {
+export function supervise(service: Service, { table, report }: ServiceSurroundings) {
   let child: ChildProcess | undefined;
   let identity: ProcessIdentity | undefined;
   let isStopping = false;
@@ -108,6 +99,7 @@ export function supervise(
     }
   };
 
+  /** Stops the service in any state and does not restart it. Resolves when its process has ended. */
   const stop = async (): Promise<void> => {
     isStopping = true;
     clearTimeout(restartTimer);
@@ -129,6 +121,7 @@ export function supervise(
     }
   };
 
+  /** Resolves when ready; from then on a process that ends is restarted. A failed launch's error has the end of its log. */
   const start = async (): Promise<void> => {
     try {
       startAgainWhenItDies(await launchUntilReady(service.isOurProgram ? 1 : FOREIGN_LAUNCHES));

@@ -11,14 +11,13 @@ const VERSION = '0.203.0';
 
 const READY_WITHIN_MS = 60_000;
 
-export interface StripeMockFiles {
-  readonly program: string;
-  /** Path of Stripe's OpenAPI 3.0 document, 8 MB of JSON, in the version that the program embeds. */
-  readonly specFile: string;
-}
+export type StripeMockFiles = Awaited<ReturnType<typeof stripeMockFiles>>;
 
-/** Builds the program from its Go module, once. Throws ComponentMissingError. */
-export async function stripeMockFiles(cacheDir: string, report: Report): Promise<StripeMockFiles> {
+/**
+ * Builds the program from its Go module, once. Throws ComponentMissingError. `specFile`: Stripe's OpenAPI 3.0
+ * document, 8 MB of JSON, in the version that the program embeds.
+ */
+export async function stripeMockFiles(cacheDir: string, report: Report) {
   const folder = await goPrograms(cacheDir, report, {
     entry: `stripe-mock-${VERSION}`,
     module: 'github.com/stripe/stripe-mock',
@@ -51,13 +50,8 @@ function argumentsFor(port: number): string[] {
   return [...addresses, '-strict-version-check'];
 }
 
-export interface StripeMock {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 /** On a free port, without a log. */
-export async function startStripeMock(program: string): Promise<StripeMock> {
+export async function startStripeMock(program: string) {
   const port = await freePort();
   const service = supervise(stripeMockService(program, port, devNull), { report: () => undefined });
   await service.start();

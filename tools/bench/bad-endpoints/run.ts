@@ -1,17 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../embedded/ports.ts';
 import { startBackgroundLoad } from '../day/background-load.ts';
-import type { LoadFigures } from '../day/background-load.ts';
 import { settledDeliveries } from '../day/healthy-merchant.ts';
-import type { HealthyDeliveries } from '../day/healthy-merchant.ts';
 import { countOpen, readRenewals } from '../day/renewals.ts';
 import { createAll, createOne, payOne, Troubles } from '../day/set-up.ts';
-import type { Throughput } from '../day/set-up.ts';
 import { inParallel } from '../measure/parallel.ts';
 import { distributionOf } from '../measure/percentiles.ts';
-import type { Distribution } from '../measure/percentiles.ts';
 import { cpuPercentOver } from '../measure/quiet.ts';
-import type { CpuPercent } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
 import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
 import type { OwnRun } from '../stack/own-run.ts';
@@ -29,26 +24,8 @@ export interface EndpointOptions {
   readonly temporal: TemporalKind;
 }
 
-export interface Health {
-  /** CPU use without requests. */
-  readonly idleCpu: CpuPercent;
-  readonly load: LoadFigures;
-  readonly deliveries: HealthyDeliveries;
-}
-
-export interface EndpointFigures {
-  readonly endpoint: BadEndpoint;
-  readonly before: Health;
-  /** Measured while the events of the subscriptions wait for the bad endpoint. */
-  readonly meanwhile: Health;
-  readonly create: Throughput;
-  /** Number of pending deliveries to the bad endpoint, at the start and at the end of the measurement. */
-  readonly pending: { readonly first: number; readonly last: number };
-  readonly attemptsRecorded: number;
-  /** Renewals that fall due 4 s after an event for the bad endpoint: seconds late, and ms of the edit before. */
-  readonly renewals: { readonly lateSeconds: Distribution; readonly editMs: Distribution };
-  readonly problems: readonly string[];
-}
+export type Health = Awaited<ReturnType<typeof measureHealth>>;
+export type EndpointFigures = Awaited<ReturnType<typeof runBadEndpoint>>;
 
 const HEALTHY_PATH = '/healthy';
 const EVENTS = ['subscription.created', 'subscription.cycle_charged'];
@@ -64,7 +41,7 @@ export async function runBadEndpoint(
   endpoint: BadEndpoint,
   options: EndpointOptions,
   { dataDir, closers, say }: OwnRun,
-): Promise<EndpointFigures> {
+) {
   say(`${endpoint} endpoint: starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
   const receiver = await startReceiver(closers);
@@ -103,10 +80,13 @@ export async function runBadEndpoint(
   return {
     endpoint,
     before,
+    /** Measured while the events of the subscriptions wait for the bad endpoint. */
     meanwhile,
     create,
+    /** Number of pending deliveries to the bad endpoint, at the start and at the end of the measurement. */
     pending: { first: first.pending, last: last.pending },
     attemptsRecorded: last.attempts - first.attempts,
+    /** Renewals that fall due 4 s after an event for the bad endpoint: seconds late, and ms of the edit before. */
     renewals,
     problems: problems.map((problem) => `${endpoint} endpoint: ${problem}`),
   };
@@ -120,7 +100,7 @@ interface HealthSetting {
   readonly seconds: number;
 }
 
-async function measureHealth(setting: HealthSetting): Promise<Health> {
+async function measureHealth(setting: HealthSetting) {
   const { stack, receiver, healthy, healthyConfigId, seconds } = setting;
   const idleCpu = await cpuPercentOver(stack, seconds * 1_000);
   const since = Date.now();
@@ -128,7 +108,7 @@ async function measureHealth(setting: HealthSetting): Promise<Health> {
   await sleep(seconds * 1_000);
   const load = await running.end();
   const deliveries = await settledDeliveries(stack, receiver, HEALTHY_PATH, healthyConfigId, since);
-  return { idleCpu, load, deliveries };
+  return { /** CPU use without requests. */ idleCpu, load, deliveries };
 }
 
 async function deliveriesTo(
@@ -143,9 +123,7 @@ async function deliveriesTo(
 }
 
 /** Pays 6 subscriptions, each with events for the bad endpoint, and edits each to fall due 4 s later. */
-async function measureRenewals(
-  stack: MeasuredStack,
-): Promise<{ renewals: EndpointFigures['renewals']; missing: number }> {
+async function measureRenewals(stack: MeasuredStack) {
   const merchant = stack.merchant();
   const editMs: number[] = [];
   const outcomes = await inParallel(Array.from({ length: RENEWALS }), 2, async () => {

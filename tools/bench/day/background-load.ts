@@ -1,19 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../scripts/client/terminal.ts';
 import { distributionOf } from '../measure/percentiles.ts';
-import type { Distribution } from '../measure/percentiles.ts';
 import type { ClientOf } from '../stack/measured-stack.ts';
 import { createOne, payOne, Troubles } from './set-up.ts';
 
 /** Time of each call in ms, from its start to its definite answer, including repeats. */
-export interface LoadFigures {
-  readonly readMs: Distribution;
-  readonly createMs: Distribution;
-  readonly checkoutMs: Distribution;
-  readonly repeats: number;
-  readonly payersAnswered503: number;
-  readonly failures: readonly string[];
-}
+export type LoadFigures = Awaited<ReturnType<ReturnType<typeof startBackgroundLoad>['end']>>;
 
 /** Time between the starts of two rounds, in ms. Rounds start on time, even if earlier ones are still running. */
 const ROUND_MS = 2_000;
@@ -63,7 +55,7 @@ export function startBackgroundLoad(merchant: ClientOf) {
   const running = rounds();
   return {
     /** Starts no more rounds, waits for the running rounds, and returns the figures. */
-    end: async (): Promise<LoadFigures> => {
+    end: async () => {
       stop.abort();
       await running;
       await Promise.all(underWay);

@@ -1,11 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 import { measureFloors } from '../floors/run.ts';
-import type { Floor, Shape } from '../floors/run.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
-import type { DatabaseWork } from '../measure/database-counters.ts';
 import { cpuPercentOver, waitUntilQuiet } from '../measure/quiet.ts';
-import type { CpuPercent } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
 import type { ClientOf, MeasuredStack, TemporalKind } from '../stack/measured-stack.ts';
 import type { OwnRun } from '../stack/own-run.ts';
@@ -36,20 +33,12 @@ export interface DayOptions {
 
 type Wave = WaveFigures & { readonly edit: Throughput };
 
-export interface DayFigures {
-  readonly setUp: { readonly create: Throughput; readonly pay: Throughput };
-  readonly idle: { readonly cpu: CpuPercent; readonly databasePerSecond: DatabaseWork };
-  readonly reference: Wave | null;
-  readonly waves: readonly Wave[];
-  /** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */
-  readonly duringWave: {
-    readonly same: LoadFigures;
-    readonly other: LoadFigures & HealthyDeliveries;
-  };
-  readonly floors: Record<Shape, Floor>;
-  /** Number of repairs by the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
-  readonly repairs: Readonly<Record<string, number>>;
-  readonly problems: readonly string[];
+export type DayFigures = Awaited<ReturnType<typeof runBillingDay>>;
+
+/** The background load during the last wave, of the merchant whose subscriptions fall due and of another merchant. */
+interface DuringWave {
+  readonly same: LoadFigures;
+  readonly other: LoadFigures & HealthyDeliveries;
 }
 
 /** More subscriptions are copies of one of these. */
@@ -62,10 +51,7 @@ const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
 const QUIET_WITHIN_MS = 60_000;
 
-export async function runBillingDay(
-  options: DayOptions,
-  { dataDir, closers, say }: OwnRun,
-): Promise<DayFigures> {
+export async function runBillingDay(options: DayOptions, { dataDir, closers, say }: OwnRun) {
   say(`starting a separate stack (Temporal: ${options.temporal})`);
   const stack = await startMeasuredStack(dataDir, options.temporal, closers);
   const receiver = await startReceiver(closers);
@@ -118,6 +104,7 @@ export async function runBillingDay(
     waves,
     duringWave,
     floors,
+    /** By the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
     repairs,
     problems: problemsOf(waves, duringWave, options.subscriptions),
   };
@@ -129,10 +116,10 @@ async function measureMonths(
   paid: Throughput,
   other: { readonly clientOf: ClientOf; readonly configId: string },
   say: OwnRun['say'],
-): Promise<Pick<DayFigures, 'waves' | 'duringWave'>> {
+) {
   const { stack, receiver } = setting;
   const waves: Wave[] = [];
-  let duringWave: DayFigures['duringWave'] | undefined;
+  let duringWave: DuringWave | undefined;
   for (let month = 1; month <= months; month += 1) {
     const isLast = month === months;
     const perSecond = waves.at(-1)?.edit.perSecond ?? paid.perSecond;
@@ -208,7 +195,7 @@ async function readRepairs({ sql }: MeasuredStack): Promise<Record<string, numbe
   return Object.fromEntries(rows.map(({ kind, repaired }) => [kind, Number(repaired)]));
 }
 
-async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {
+async function measureIdle(stack: MeasuredStack) {
   const before = await readCounters(stack, 'afterReports');
   const cpu = await cpuPercentOver(stack, IDLE_MS);
   const after = await readCounters(stack, 'afterReports');
@@ -218,7 +205,7 @@ async function measureIdle(stack: MeasuredStack): Promise<DayFigures['idle']> {
 
 function problemsOf(
   waves: readonly WaveFigures[],
-  { same, other }: DayFigures['duringWave'],
+  { same, other }: DuringWave,
   count: number,
 ): string[] {
   const ofWaves = waves.flatMap((wave, index) => {

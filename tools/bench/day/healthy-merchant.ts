@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { distributionOf } from '../measure/percentiles.ts';
-import type { Distribution } from '../measure/percentiles.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Receiver } from '../stack/receiver.ts';
 import { readDeliveries } from './renewals.ts';
 
-export interface HealthyDeliveries {
-  readonly firstDeliveryMs: Distribution;
-  readonly undelivered: number;
-}
+export type HealthyDeliveries = Awaited<ReturnType<typeof settledDeliveries>>;
 
 const DELIVERED_WITHIN_MS = 60_000;
 const LOOK_MS = 250;
@@ -20,7 +16,7 @@ export async function settledDeliveries(
   path: string,
   configId: string,
   since: number,
-): Promise<HealthyDeliveries> {
+) {
   const giveUpAt = performance.now() + DELIVERED_WITHIN_MS;
   for (;;) {
     const arrivals = receiver.arrivals({ path, since });

@@ -4,29 +4,15 @@ import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
 
 /** One renewal, with the time of each step in epoch ms. The time of a step that has not happened is null. */
-export interface Renewal {
-  readonly subscriptionId: string;
-  /** Number of charges that the gateway recorded for this renewal. Only 1 is correct. */
-  readonly charges: number;
-  /** Time at which the attempt was settled, by Postgres' clock. */
-  readonly settledAt: number | null;
-  readonly deliveredAt: number | null;
-}
-
-export interface Deliveries {
-  readonly events: number;
-  readonly undelivered: number;
-  readonly firstDeliveryMs: readonly number[];
-  /** Time of the last recorded delivery, in epoch ms by the worker's clock. Null if there is none. */
-  readonly lastRecordedAt: number | null;
-}
+export type Renewal = Awaited<ReturnType<typeof readRenewals>>[number];
+export type Deliveries = Awaited<ReturnType<typeof readDeliveries>>;
 
 export async function readRenewals(
   stack: MeasuredStack,
   subscriptionIds: readonly string[],
   dueAt: number,
   arrivals: readonly Arrival[],
-): Promise<Renewal[]> {
+) {
   const settled = new Map(
     (
       await stack.sql<{ subscription_id: string; settled_at: Date }[]>`
@@ -51,7 +37,9 @@ export async function readRenewals(
   }
   return subscriptionIds.map((subscriptionId) => ({
     subscriptionId,
+    /** Number of charges that the gateway recorded for this renewal. Only 1 is correct. */
     charges: booked.get(subscriptionId) ?? 0,
+    /** Time at which the attempt was settled, by Postgres' clock. */
     settledAt: settled.get(subscriptionId) ?? null,
     deliveredAt: delivered.get(subscriptionId) ?? null,
   }));
@@ -91,7 +79,7 @@ export async function readDeliveries(
   which: { readonly streamIds: readonly string[] } | { readonly configId: string },
   since: number,
   arrivals: readonly Arrival[],
-): Promise<Deliveries> {
+) {
   const selected =
     'streamIds' in which
       ? sql`e.stream_id = any(${[...which.streamIds]})`
@@ -114,6 +102,7 @@ export async function readDeliveries(
       const at = arrivedAt.get(id);
       return at === undefined ? [] : [at - ms];
     }),
+    /** Time of the last recorded delivery, in epoch ms by the worker's clock. Null if there is none. */
     lastRecordedAt: recordedAt.length === 0 ? null : Math.max(...recordedAt),
   };
 }

@@ -5,19 +5,10 @@ import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import { PAYING_CARD } from '../../scripts/client/payer.ts';
 import { countCpu } from '../measure/cpu.ts';
 import { distributionOf } from '../measure/percentiles.ts';
-import type { Distribution } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
-import type { MeasuredStack, ProcessName } from '../stack/measured-stack.ts';
+import type { MeasuredStack } from '../stack/measured-stack.ts';
 
-export interface Throughput {
-  readonly perSecond: number;
-  readonly latencyMs: Distribution;
-  /** Calls repeated under the same key after 409, 429, 5xx or no answer, and pages loaded again. */
-  readonly repeats: number;
-  readonly payersAnswered503: number;
-  /** CPU ms of each process during the calls, divided by the number of calls. */
-  readonly cpuMsPerCall: Record<ProcessName | 'bench', number>;
-}
+export type Throughput = Awaited<ReturnType<typeof timed>>['throughput'];
 
 export interface CreatedSubscription {
   readonly subscriptionId: string;
@@ -132,7 +123,7 @@ async function timed<Item, Result>(
   items: readonly Item[],
   troubles: Troubles,
   work: (item: Item) => Promise<Result>,
-): Promise<{ results: Result[]; throughput: Throughput }> {
+) {
   const latenciesMs: number[] = [];
   const cpuMsFor = countCpu(stack.pids());
   const startedAt = performance.now();
@@ -148,8 +139,10 @@ async function timed<Item, Result>(
     throughput: {
       perSecond: items.length / seconds,
       latencyMs: distributionOf(latenciesMs),
+      /** Calls repeated under the same key after 409, 429, 5xx or no answer, and pages loaded again. */
       repeats: troubles.repeats,
       payersAnswered503: troubles.payersAnswered503,
+      /** CPU ms of each process during the calls, divided by the number of calls. */
       cpuMsPerCall: cpuMsFor(items.length),
     },
   };

@@ -19,38 +19,8 @@ import type { Deliveries, Renewal } from './renewals.ts';
 
 export type CpuParts = Record<ProcessName | 'receiver' | 'bench', number>;
 
-/** The cost of one renewal, averaged over all renewals of a wave; `historyEvents` over a sample of them. */
-export interface RenewalCost {
-  /** CPU ms of each process, minus those of the idle stack in the same time. */
-  readonly cpuMs: CpuParts;
-  readonly historyEvents: number;
-  /** Workflow tasks that timed out or failed, and were executed again. */
-  readonly repeatedTasks: number;
-  /** Resident memory of the worker in MB when the wave is over. */
-  readonly workerMb: number | null;
-  /** WAL bytes, and the commits minus those of the idle stack in the same time. */
-  readonly database: DatabaseWork;
-}
-
-/** Results of a wave: all subscriptions fall due at one time. Lateness is in seconds after this due time. */
-export interface WaveFigures {
-  readonly charged: number;
-  readonly delivered: number;
-  readonly chargedTwice: number;
-  readonly undeliveredEvents: number;
-  readonly notAsleep: number;
-  /** The renewals divided by the seconds until the last charge is settled. */
-  readonly chargesPerSecond: number;
-  /** The same until also all events are delivered and all workflows asleep. */
-  readonly asleepPerSecond: number;
-  /** Settled, in seconds after the due time. */
-  readonly lateness: Distribution;
-  /** Settled, in seconds after the due time plus the renewal's jitter. */
-  readonly latenessAfterPlace: Distribution;
-  readonly firstDeliveryMs: Distribution;
-  readonly deliveriesPerRenewal: number;
-  readonly cost: RenewalCost;
-}
+/** Results of a wave: all subscriptions fall due at one time. */
+export type WaveFigures = Awaited<ReturnType<typeof measureWave>>;
 
 export interface WaveSetting {
   readonly stack: MeasuredStack;
@@ -94,7 +64,7 @@ export async function measureWave(
   setting: WaveSetting,
   dueAt: number,
   whileDue: () => () => Promise<void>,
-): Promise<WaveFigures> {
+) {
   const { stack, receiver, subscriptionIds } = setting;
   const { positions, places, counters } = await prepareWave(setting, dueAt);
   await sleep(Math.max(0, dueAt - Date.now() - 500));
@@ -116,10 +86,14 @@ export async function measureWave(
   );
   return {
     ...(await readWave(setting, dueAt, places)),
+    /** Of one renewal, averaged over all renewals of a wave; `historyEvents` over a sample of them. */
     cost: {
+      /** CPU ms of each process, minus those of the idle stack in the same time. */
       cpuMs,
       ...(await historyCost(setting, positions)),
+      /** Resident memory of the worker in MB when the wave is over. */
       workerMb: residentMb(stack.pids().get('worker')),
+      /** WAL bytes, and the commits minus those of the idle stack in the same time. */
       database: divided(database, n),
     },
   };
@@ -150,11 +124,7 @@ async function waitForWave(setting: WaveSetting, dueAt: number): Promise<void> {
   });
 }
 
-async function readWave(
-  setting: WaveSetting,
-  dueAt: number,
-  places: ReadonlyMap<string, number>,
-): Promise<Omit<WaveFigures, 'cost'>> {
+async function readWave(setting: WaveSetting, dueAt: number, places: ReadonlyMap<string, number>) {
   const { stack, receiver, subscriptionIds } = setting;
   const n = subscriptionIds.length;
   const arrivals = receiver.arrivals({ path: WAVE_PATH, since: dueAt });
@@ -182,7 +152,9 @@ async function readWave(
     chargedTwice: renewals.filter(({ charges }) => charges > 1).length,
     undeliveredEvents: deliveries.undelivered,
     notAsleep: asleep.filter((at) => at === null).length,
+    /** The renewals divided by the seconds until the last charge is settled. */
     chargesPerSecond: n / settledSeconds,
+    /** The same until also all events are delivered and all workflows asleep. */
     asleepPerSecond: n / asleepSeconds,
     ...spread(renewals, deliveries, dueAt, places),
     deliveriesPerRenewal: deliveries.events / n,
@@ -202,7 +174,9 @@ function spread(
       ),
     );
   return {
+    /** Settled, in seconds after the due time. */
     lateness: settledAfter(() => dueAt),
+    /** Settled, in seconds after the due time plus the renewal's jitter. */
     latenessAfterPlace: settledAfter(({ subscriptionId }) => places.get(subscriptionId) ?? dueAt),
     firstDeliveryMs: distributionOf(deliveries.firstDeliveryMs),
   };
@@ -224,7 +198,7 @@ async function asleepTimes({ stack, subscriptionIds }: WaveSetting): Promise<(nu
 async function historyCost(
   { stack }: WaveSetting,
   positions: readonly { readonly id: string; readonly position: RunPosition }[],
-): Promise<Pick<RenewalCost, 'historyEvents' | 'repeatedTasks'>> {
+) {
   const histories = historiesOf(stack);
   const added = await inParallel(positions, CONCURRENT_READS, async ({ id, position }) => ({
     events: await histories.eventsSince(subscriptionWorkflowId(id), position),
@@ -234,6 +208,7 @@ async function historyCost(
     values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
     historyEvents: mean(added.map(({ events }) => events)),
+    /** Workflow tasks that timed out or failed, and were executed again. */
     repeatedTasks: mean(added.map(({ repeated }) => repeated)),
   };
 }

@@ -18,11 +18,7 @@ const SHAPES = {
 export type Shape = keyof typeof SHAPES;
 
 /** A baseline: the speed and cost of Temporal and an SDK worker for workflows whose activities do nothing. */
-export interface Floor {
-  /** Workflows divided by the seconds from the common due time until the last one sleeps again. */
-  readonly asleepPerSecond: number;
-  readonly cpuMsPerRenewal: Record<'worker' | 'temporal' | 'postgres' | 'bench', number>;
-}
+export type Floor = Awaited<ReturnType<typeof measureFloor>>;
 
 const CONCURRENT_STARTS = 16;
 const CONCURRENT_READS = 8;
@@ -68,7 +64,7 @@ async function measureFloor(
   worker: { readonly pid: number; done(queue: string): number },
   shape: Shape,
   count: number,
-): Promise<Floor> {
+) {
   const client = new Client({
     connection: stack.temporal,
     namespace: stack.demo.temporalNamespace,
@@ -107,7 +103,11 @@ async function measureFloor(
     sleptAgainAt(histories, id, dueAt),
   );
   const seconds = (Math.max(...asleepAt) - dueAt) / 1_000;
-  return { asleepPerSecond: count / seconds, cpuMsPerRenewal };
+  return {
+    /** Workflows divided by the seconds from the common due time until the last one sleeps again. */
+    asleepPerSecond: count / seconds,
+    cpuMsPerRenewal,
+  };
 }
 
 function serversOf(stack: MeasuredStack): ['temporal' | 'postgres', number][] {

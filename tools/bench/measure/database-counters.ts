@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
-export interface DatabaseCounters extends DatabaseWork {
-  /** `performance.now()` in ms when the commits were read. */
-  readonly at: number;
-}
+export type DatabaseCounters = Awaited<ReturnType<typeof readCounters>>;
 
 /** The work between two readings, or a rate of work. */
 export interface DatabaseWork {
@@ -23,7 +20,7 @@ const TEMPORAL = ['temporal', 'temporal_visibility'];
 export async function readCounters(
   { statistics, temporalKind }: MeasuredStack,
   reports: 'now' | 'afterReports',
-): Promise<DatabaseCounters> {
+) {
   const [wal] = await statistics<{ bytes: number }[]>`
     select (pg_current_wal_lsn() - '0/0')::float8 as bytes`;
   if (reports === 'afterReports') await sleep(REPORTED_AFTER_MS);
@@ -36,6 +33,7 @@ export async function readCounters(
       .filter(({ datname }) => names.includes(datname))
       .reduce((total, { commits }) => total + commits, 0);
   return {
+    /** `performance.now()` in ms when the commits were read. */
     at,
     walBytes: wal?.bytes ?? 0,
     commits: commitsOf(OURS),

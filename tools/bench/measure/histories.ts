@@ -11,13 +11,6 @@ export interface RunPosition {
   readonly isContinued: boolean;
 }
 
-export interface LastEvent {
-  readonly type: string;
-  readonly at: number;
-  /** The next run, if the event is continue-as-new. */
-  readonly nextRunId: string | null;
-}
-
 const CALL_WITHIN_MS = 10_000;
 const MAX_RUNS = 20;
 
@@ -45,7 +38,7 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     };
   };
 
-  const lastEvent = async (workflowId: string, runId = ''): Promise<LastEvent> => {
+  const lastEvent = async (workflowId: string, runId = '') => {
     const { history } = await call(() =>
       connection.workflowService.getWorkflowExecutionHistoryReverse({
         namespace,
@@ -58,6 +51,7 @@ export function historiesOf({ temporal: connection, demo }: MeasuredStack) {
     return {
       type: EventType[event?.eventType ?? 0] ?? 'unknown',
       at: Number(seconds ?? 0) * 1_000 + (nanos ?? 0) / 1e6,
+      /** The next run, if the event is continue-as-new. */
       nextRunId: event?.workflowExecutionContinuedAsNewEventAttributes?.newExecutionRunId ?? null,
     };
   };

@@ -1,20 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 
-export interface RunConditions {
-  readonly date: string;
-  readonly commit: string;
-  readonly hasChanges: boolean;
-  readonly node: string;
-  readonly platform: string;
-  readonly cores: number;
-  readonly processor: string;
-  readonly memoryGigabytes: number;
-  /** Load average of the minute before the start. Well above 0: other programs were running. */
-  readonly loadAtStart: number;
-}
+export type RunConditions = ReturnType<typeof readRunConditions>;
 
-export function readRunConditions(): RunConditions {
+export function readRunConditions() {
   const git = (...args: string[]): string =>
     execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
   return {
@@ -26,6 +15,7 @@ export function readRunConditions(): RunConditions {
     cores: availableParallelism(),
     processor: cpus()[0]?.model.trim() ?? '',
     memoryGigabytes: Math.round(totalmem() / 1e9),
+    /** Load average of the minute before the start. Well above 0: other programs were running. */
     loadAtStart: loadavg()[0] ?? 0,
   };
 }

@@ -4,14 +4,9 @@ function percentile(values: readonly number[], percent: number): number {
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
-export interface Distribution {
-  readonly count: number;
-  readonly p50: number | null;
-  readonly p99: number | null;
-  readonly max: number | null;
-}
+export type Distribution = ReturnType<typeof distributionOf>;
 
-export function distributionOf(values: readonly number[]): Distribution {
+export function distributionOf(values: readonly number[]) {
   const at = (percent: number): number | null =>
     values.length === 0 ? null : percentile(values, percent);
   return { count: values.length, p50: at(50), p99: at(99), max: at(100) };

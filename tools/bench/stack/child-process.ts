@@ -10,16 +10,11 @@ export async function closeAll(closers: Closers): Promise<void> {
   for (const close of closers.splice(0)) await close();
 }
 
-/** A program of the benchmark in a separate process, so that its CPU time can be measured separately. */
-export interface ChildProgram {
-  readonly pid: number;
-  stop(): Promise<void>;
-}
-
 const READY_WITHIN_MS = 60_000;
 const STOP_WITHIN_MS = 5_000;
 
 /**
+ * Starts a program of the benchmark in a separate process, so that its CPU time can be measured separately.
  * Waits for the child's first message, and calls `onMessage` with each later one. The child ends with this process, even by
  * SIGKILL: its stdin is our pipe.
  */
@@ -28,7 +23,7 @@ export async function startChild(
   args: readonly string[],
   closers: Closers,
   onMessage: (message: unknown) => void,
-): Promise<ChildProgram> {
+) {
   const child = fork(file, [...args], {
     execArgv: ['--import', 'tsx'],
     stdio: ['pipe', 'ignore', 'inherit', 'ipc'],

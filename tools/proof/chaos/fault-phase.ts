@@ -5,10 +5,8 @@ import { countCycles } from './figures.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Killer } from './killer.ts';
 import { applyLoad, makeGroups } from './load.ts';
-import type { Group } from './load.ts';
 import { measureOutage } from './outage.ts';
 import type { Outage } from './outage.ts';
-import type { Figure } from './gateway-faults.ts';
 import { SOAK } from './soak.ts';
 import { keepRefunding } from './refunds.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -22,15 +20,7 @@ export const UP_WITHIN_MS = 120_000;
 /** Temporal becomes unreachable when this share of the requested cycles is paid. */
 const OUTAGE_AT = 0.25;
 
-export interface FaultPhaseResult {
-  readonly groups: readonly Group[];
-  readonly faults: readonly Figure[];
-  readonly outage: Outage | null;
-  /** Of a soak. */
-  readonly soaked: readonly Figure[];
-}
-
-export async function runFaultPhase(surroundings: Surroundings): Promise<FaultPhaseResult> {
+export async function runFaultPhase(surroundings: Surroundings) {
   const { sql, load, killer, gatewayFaults, paidCycles, soak } = surroundings;
   const progress = new Progress(surroundings);
   const enough = new AbortController();

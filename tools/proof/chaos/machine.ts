@@ -1,13 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-export interface CoreTime {
-  readonly all: number;
-  readonly stolen: number;
-  readonly idle: number;
-}
+type CoreTime = ReturnType<typeof coreTime>;
 
-export function coreTime(): CoreTime {
+export function coreTime() {
   const [line = ''] = readFileSync('/proc/stat', 'utf8').split('\n');
   // user, nice, system, idle, iowait, irq, softirq, steal
   const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number);

@@ -15,18 +15,10 @@ export interface RunReport {
   readonly cyclesPaid: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
   readonly outage: Outage | null;
-  readonly recovery: readonly Recovery[];
+  readonly recovery: Awaited<ReturnType<typeof recoveries>>;
   readonly charges: Omit<ChargesPlot, 'title'>;
   readonly results: readonly CheckResult[];
   readonly wrong: readonly string[];
-}
-
-export interface Recovery {
-  readonly kind: KillKind;
-  readonly kills: number;
-  /** Seconds from a kill to the first charge settled more than 250 ms later. Null without one. */
-  readonly p50: number | null;
-  readonly p99: number | null;
 }
 
 /** A charge settled within this time, in ms, after a kill may have been sent before the kill. */
@@ -40,7 +32,8 @@ export async function chargedAfter(sql: postgres.Sql, killedAt: number): Promise
   return row?.settled_at?.getTime() ?? null;
 }
 
-export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]): Promise<Recovery[]> {
+/** Percentiles of the seconds from a kill to the first charge settled more than 250 ms later. Null without one. */
+export async function recoveries(sql: postgres.Sql, kills: readonly Kill[]) {
   const seconds = new Map<KillKind, number[]>();
   for (const { kind, at } of kills) {
     const chargedAt = await chargedAfter(sql, at);

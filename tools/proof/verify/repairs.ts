@@ -1,14 +1,10 @@
 import type { Books } from './books.ts';
 
 /** A repair is no violation, but shows that a process crashed or a message was lost before. */
-export interface Repairs {
-  readonly kind: string;
-  readonly repaired: number;
-  readonly lastAt: string;
-}
+export type Repairs = Awaited<ReturnType<typeof readRepairs>>[number];
 
 /** All kinds of repairs that the sweeps made on this database. A healthy system has none. */
-export async function readRepairs(books: Books): Promise<Repairs[]> {
+export async function readRepairs(books: Books) {
   const rows = await books.ask<{ kind: string; repaired: string; last_at: Date }>(
     'select kind, repaired, last_at from sweep_count order by kind',
   );

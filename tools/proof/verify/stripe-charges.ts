@@ -1,17 +1,8 @@
 import type { Stripe } from 'stripe';
 import { ourAmount } from '../../../gateways/stripe/amounts.ts';
+import type { LostCharge } from './adopted-rows.ts';
 
-export interface ListedCharge {
-  readonly key: string;
-  readonly merchantId: string;
-  readonly intentId: string;
-  readonly subscriptionId: string | null;
-  readonly gatewayChargeId: string;
-  readonly outcome: 'succeeded' | 'pending' | 'declined';
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly createdAt: number;
-}
+export type ListedCharge = Omit<LostCharge, 'gateway'>;
 
 export interface ListedRefund {
   /** Our key of the refund. Null if it was made without the service, for example in Stripe's Dashboard. */

@@ -6,22 +6,8 @@ import { CookieJar } from 'tough-cookie';
  * A page in a simple headless browser. The browser opens pages, fills in forms by label, submits them,
  * follows redirects, and applies the page's `form-action` policy as Chromium does.
  */
-export interface Page {
-  readonly url: string;
-  readonly status: number;
-  readonly html: string;
-  readonly title: string;
-  /** The text of the element with `role="alert"`, or null. */
-  readonly alert: string | null;
-  /** The absolute target of the page's automatic redirect, or null. */
-  readonly refreshUrl: string | null;
-  readonly links: readonly { readonly text: string; readonly url: string }[];
-  readonly forms: readonly Form[];
-  /** The `Content-Security-Policy` header, or "". */
-  readonly policy: string;
-  /** The browser that shows the page. */
-  readonly browser: Browser;
-}
+export type Page = ReturnType<typeof readPage>;
+export type Form = ReturnType<typeof readForm>;
 
 /** The state of a browser: its cookies and its IP address. */
 export class Browser {
@@ -46,22 +32,6 @@ export class Browser {
       ...(this.address === undefined ? {} : { 'x-forwarded-for': this.address }),
     };
   }
-}
-
-export interface Form {
-  readonly method: string;
-  /** An absolute URL. */
-  readonly action: string;
-  readonly fields: readonly Field[];
-  /** The text of the submit button. */
-  readonly button: string;
-}
-
-interface Field {
-  readonly name: string;
-  readonly label: string;
-  readonly value: string;
-  readonly isRequired: boolean;
 }
 
 /** Longer than the slowest answer of a hosted page. */
@@ -174,7 +144,7 @@ async function ask(
   }
 }
 
-function readPage(url: string, response: Response, html: string, browser: Browser): Page {
+function readPage(url: string, response: Response, html: string, browser: Browser) {
   // This browser runs no JavaScript, so it reads the content of `noscript` as part of the page.
   const root = parse(html, { blockTextElements: { script: true, style: true, pre: true } });
   const refresh = root.querySelector('meta[http-equiv="refresh"]')?.getAttribute('content') ?? '';
@@ -184,19 +154,23 @@ function readPage(url: string, response: Response, html: string, browser: Browse
     status: response.status,
     html,
     title: textOf(root.querySelector('title')) ?? '',
+    /** The text of the element with `role="alert"`, or null. */
     alert: textOf(root.querySelector('[role="alert"]')),
+    /** The absolute target of the page's automatic redirect, or null. */
     refreshUrl: target === undefined ? null : new URL(target, url).href,
     links: root.querySelectorAll('a').map((link) => ({
       text: textOf(link) ?? '',
       url: new URL(link.getAttribute('href') ?? '', url).href,
     })),
     forms: root.querySelectorAll('form').map((form) => readForm(url, form)),
+    /** The `Content-Security-Policy` header, or "". */
     policy: response.headers.get('content-security-policy') ?? '',
+    /** The browser that shows the page. */
     browser,
   };
 }
 
-function readForm(pageUrl: string, form: HTMLElement): Form {
+function readForm(pageUrl: string, form: HTMLElement) {
   const labels = new Map(
     form.querySelectorAll('label').map((label) => [label.getAttribute('for'), textOf(label)]),
   );
@@ -211,8 +185,10 @@ function readForm(pageUrl: string, form: HTMLElement): Form {
   }));
   return {
     method: (form.getAttribute('method') ?? 'get').toLowerCase(),
+    /** An absolute URL. */
     action: new URL(form.getAttribute('action') ?? '', pageUrl).href,
     fields: fields.filter((field) => field.name !== ''),
+    /** The text of the submit button. */
     button: textOf(button) ?? '',
   };
 }

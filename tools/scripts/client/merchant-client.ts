@@ -30,12 +30,7 @@ export interface MerchantClientOptions {
   readonly onRepeat?: (reason: string) => void;
 }
 
-export interface MerchantClient {
-  get<Answer>(path: string): Promise<Answer>;
-  /** `key` is the Idempotency-Key. Default: a new one for each call. */
-  post<Answer>(path: string, body: object, key?: string): Promise<Answer>;
-  delete(path: string): Promise<void>;
-}
+export type MerchantClient = ReturnType<typeof createMerchantClient>;
 
 /** Longer than the slowest answer of the API. */
 const ANSWER_WITHIN_MS = 40_000;
@@ -68,7 +63,7 @@ export async function exchange(
 }
 
 /** An HTTP client as a merchant would write it from the OpenAPI document. */
-export function createMerchantClient(options: MerchantClientOptions): MerchantClient {
+export function createMerchantClient(options: MerchantClientOptions) {
   const { patienceMs = 0, isConflictFinal = false, onRepeat = () => undefined } = options;
   const isFinal = (status: number): boolean =>
     status === 409 ? isConflictFinal : status !== 429 && status < 500;
@@ -94,9 +89,10 @@ export function createMerchantClient(options: MerchantClientOptions): MerchantCl
 
   return {
     get: async <Answer>(path: string) => (await ask({ method: 'GET', path })) as Answer,
+    /** `key` is the Idempotency-Key. Default: a new one for each call. */
     post: async <Answer>(path: string, body: object, key: string = randomUUID()) =>
       (await ask({ method: 'POST', path, body, key })) as Answer,
-    delete: async (path) => {
+    delete: async (path: string) => {
       await ask({ method: 'DELETE', path });
     },
   };

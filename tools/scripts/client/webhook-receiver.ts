@@ -12,22 +12,14 @@ export type ReceiverAnswer =
   | 'hang'
   | 'close';
 
-export interface ReceivedWebhook {
-  headers: IncomingHttpHeaders;
-  rawBody: Buffer;
-  /** The parsed body. */
-  event: { eventId: string; eventType: string; eventTime: number; sequence: number } & Record<
-    string,
-    unknown
-  >;
-  /** The status of the answer, or null without an answer. */
-  answered: number | null;
-  /** Whether `webhook-signature` and its timestamp are valid for one of the receiver's secrets. */
-  isStandardSignatureValid: boolean;
-  /** Whether `xpay-signature` is valid for one of the receiver's secrets. */
-  isXpaySignatureValid: boolean;
+export interface WebhookEvent extends Record<string, unknown> {
+  eventId: string;
+  eventType: string;
+  eventTime: number;
+  sequence: number;
 }
 
+export type ReceivedWebhook = ReturnType<typeof examine>;
 export type WebhookReceiver = Awaited<ReturnType<typeof startWebhookReceiver>>;
 
 /** Longer than any test. */
@@ -83,17 +75,16 @@ function give(answer: ReceiverAnswer, response: ServerResponse): void {
   else response.writeHead(answer.status, answer.headers).end(answer.body);
 }
 
-function examine(
-  headers: IncomingHttpHeaders,
-  rawBody: Buffer,
-  secrets: readonly string[],
-): ReceivedWebhook {
+function examine(headers: IncomingHttpHeaders, rawBody: Buffer, secrets: readonly string[]) {
   return {
     headers,
     rawBody,
-    event: JSON.parse(rawBody.toString('utf8')),
-    answered: null,
+    event: JSON.parse(rawBody.toString('utf8')) as WebhookEvent,
+    /** The status of the answer, or null without an answer. */
+    answered: null as number | null,
+    /** Whether `webhook-signature` and its timestamp are valid for one of the receiver's secrets. */
     isStandardSignatureValid: secrets.some((secret) => isSigned(headers, rawBody, secret)),
+    /** Whether `xpay-signature` is valid for one of the receiver's secrets. */
     isXpaySignatureValid: secrets.some(
       (secret) =>
         headers['xpay-signature'] === createHmac('sha512', secret).update(rawBody).digest('base64'),

@@ -32,12 +32,7 @@ export interface GatewayPlace {
   readonly record: Recorder;
 }
 
-export interface CheckedKey {
-  readonly secretKey: string;
-  readonly accountId: string;
-  /** False: the account cannot charge yet, because Stripe still needs data of the business. */
-  readonly canCharge: boolean;
-}
+export type CheckedKey = Awaited<ReturnType<typeof readKey>>;
 
 const CHECK_TIMEOUT_MS = 20_000;
 
@@ -46,7 +41,7 @@ export async function readKey(
   file: string,
   mode: MerchantMode,
   { stripeUrl, input }: Pick<GatewayPlace, 'stripeUrl' | 'input'>,
-): Promise<CheckedKey> {
+) {
   const secretKey = await readSecret(file, input);
   const [, keyMode] = /^(?:sk|rk)_(test|live)_\w+$/.exec(secretKey) ?? [];
   if (keyMode === undefined) {
@@ -58,6 +53,7 @@ export async function readKey(
   const stripe = createStripeClient({ secretKey, timeoutMs: CHECK_TIMEOUT_MS, url: stripeUrl });
   const account = await stripe.accounts.retrieveCurrent().catch(refusalOf);
   if (typeof account === 'string') throw new Error(`Nothing was changed: ${account}.`);
+  // An account cannot charge while Stripe still needs data of the business.
   return { secretKey, accountId: account.id, canCharge: account.charges_enabled };
 }
 

@@ -17,15 +17,7 @@ export interface Period {
   readonly declineRate: number;
 }
 
-export interface ForecastCharge {
-  readonly subscriptionId: string;
-  readonly cycleNumber: number;
-  readonly attemptNumber: number;
-  readonly at: number;
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly isPaid: boolean;
-}
+export type ForecastCharge = ReturnType<typeof forecast>[number];
 
 const SHARES = 1_000_000;
 
@@ -34,7 +26,7 @@ export function forecast(
   states: readonly SubscriptionState[],
   { retryPlan, jitterMs }: Settings,
   { fromAt, untilAt, declineRate }: Period,
-): ForecastCharge[] {
+) {
   const declineOf = (intentId: string, attemptNumber: number): string | null =>
     jitterOf(`${intentId}#${attemptNumber}`, SHARES - 1) < declineRate * SHARES
       ? 'insufficient_funds'
