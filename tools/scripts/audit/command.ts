@@ -1,8 +1,7 @@
 import { listActions } from '../../../db/repositories/operator-actions.ts';
 import type { ListedAction } from '../../../db/repositories/operator-actions.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
-import { commandLineIn, databaseUrlOf, exitCodeOf, instantOption } from '../client/options.ts';
-import type { Surroundings } from '../client/options.ts';
+import { databaseUrlOf, instantOption, operatorCommand } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
 import { cells, jsonText, minuteText, printable } from '../client/terminal.ts';
 
@@ -14,36 +13,31 @@ interface Options {
   readonly json?: boolean;
 }
 
-export async function auditCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const { print } = surroundings;
-  const program = commandLineIn(
-    surroundings,
-    'run audit',
-    `Lists the newest ${LIMIT} actions of operators, the newest first.`,
-  )
-    .option('--since <instant>', 'only actions from then on', instantOption)
-    .option('--subject <id>', 'only actions on this record, or on records of this merchant')
-    .option('--json', 'print JSON instead of text')
-    .action(async ({ json, ...filter }: Options) => {
-      const place = { url: databaseUrlOf(surroundings), command: 'audit' };
-      const actions = await withDatabase(place, (db) =>
-        listActions(db, { ...filter, limit: LIMIT }),
-      );
-      if (json === true) {
-        print(
-          jsonText(
-            actions.map((action) => ({ ...action, at: formatInstant(action.at) })),
-            2,
-          ),
+export const auditCommand = operatorCommand(
+  'audit',
+  `Lists the newest ${LIMIT} actions of operators, the newest first.`,
+  (program, surroundings) =>
+    program
+      .option('--since <instant>', 'only actions from then on', instantOption)
+      .option('--subject <id>', 'only actions on this record, or on records of this merchant')
+      .option('--json', 'print JSON instead of text')
+      .action(async ({ json, ...filter }: Options) => {
+        const { print } = surroundings;
+        const place = { url: databaseUrlOf(surroundings), command: 'audit' };
+        const actions = await withDatabase(place, (db) =>
+          listActions(db, { ...filter, limit: LIMIT }),
         );
-      } else if (actions.length === 0) print('There are no actions.');
-      else tableOf(actions).forEach((line) => print(line));
-    });
-  return exitCodeOf(program, args, surroundings);
-}
+        if (json === true) {
+          print(
+            jsonText(
+              actions.map((action) => ({ ...action, at: formatInstant(action.at) })),
+              2,
+            ),
+          );
+        } else if (actions.length === 0) print('There are no actions.');
+        else tableOf(actions).forEach((line) => print(line));
+      }),
+);
 
 function tableOf(actions: readonly ListedAction[]): string[] {
   const rows = actions.map(({ at, actedBy, command, subject, facts }) => [

@@ -25,34 +25,34 @@ export function commandLine(npmCommand: string, description: string): Command {
   return new Command(`npm ${npmCommand} --`).description(description).showHelpAfterError();
 }
 
-/** As {@link commandLine}, but prints to the surroundings, and {@link exitCodeOf} returns instead of exiting. */
-export function commandLineIn(
-  { print, printError }: Surroundings,
-  npmCommand: string,
+/**
+ * A command that prints to its surroundings and returns an exit code: 1 after a wrong option or an error, which it
+ * prints, else that of `exit`, else 0. `build` adds the options and the action.
+ */
+export function operatorCommand(
+  name: string,
   description: string,
-): Command {
-  return commandLine(npmCommand, description)
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => print(text.trimEnd()),
-      writeErr: (text) => printError(text.trimEnd()),
-    });
-}
-
-/** Runs the action that `args` name. Returns 0, or 1 after a wrong option or an error, which it prints. */
-export async function exitCodeOf(
-  program: Command,
-  args: readonly string[],
-  { printError }: Surroundings,
-): Promise<number> {
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return 0;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode;
-    printError(errorText(error instanceof Error ? reasonOf(error) : String(error)));
-    return 1;
-  }
+  build: (program: Command, surroundings: Surroundings, exit: (code: number) => void) => unknown,
+) {
+  return async (args: readonly string[], surroundings: Surroundings): Promise<number> => {
+    const { print, printError } = surroundings;
+    let code = 0;
+    const program = commandLine(`run ${name}`, description)
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => print(text.trimEnd()),
+        writeErr: (text) => printError(text.trimEnd()),
+      });
+    build(program, surroundings, (given) => (code = given));
+    try {
+      await program.parseAsync(args, { from: 'user' });
+      return code;
+    } catch (error) {
+      if (error instanceof CommanderError) return error.exitCode;
+      printError(errorText(error instanceof Error ? reasonOf(error) : String(error)));
+      return 1;
+    }
+  };
 }
 
 /** DATABASE_URL, else the database of the running `npm start`. */

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { openDriver } from '../../../db/connection.ts';
 import type { CycleAttempt } from '../../../db/repositories/payments/cycle-attempts.ts';
 import { readLedgerProblems } from '../../proof/verify/ledger-check.ts';
-import { commandLineIn, databaseUrlOf, exitCodeOf, instantOption } from '../client/options.ts';
+import { databaseUrlOf, instantOption, operatorCommand } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
 import { grouped, printable, styled } from '../client/terminal.ts';
@@ -17,35 +17,33 @@ interface Options {
   readonly history?: string;
 }
 
-export async function explainCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const { print } = surroundings;
-  let code = 0;
-  const program = commandLineIn(
-    surroundings,
-    'run explain',
-    'What a subscription does next, why, and why each charge was made.',
-  )
-    .argument('[subscriptionId]', 'id of the subscription (sub_…)')
-    .option('--at <instant>', 'as it was at this instant of its own time (ISO 8601)', instantOption)
-    .option('--html <file>', 'write one page with the drawn life of the subscription')
-    .option(
-      '--history <file>',
-      'explain a run from its history as JSON, and compare it with the rows',
-    )
-    .option('--check', 'check every subscription against its ledger; exit code 1 if one is wrong')
-    .action(async (subscriptionId: string | undefined, options: Options) => {
-      const { check, history } = options;
-      if (check) code = await checkAll(databaseUrlOf(surroundings), print);
-      else if (subscriptionId !== undefined)
-        code = await explainOne(subscriptionId, options, surroundings);
-      else if (history !== undefined) code = await explainHistory(history, null, print);
-      else throw new Error('Give the id of a subscription, --history or --check.');
-    });
-  return (await exitCodeOf(program, args, surroundings)) || code;
-}
+export const explainCommand = operatorCommand(
+  'explain',
+  'What a subscription does next, why, and why each charge was made.',
+  (program, surroundings, exit) =>
+    program
+      .argument('[subscriptionId]', 'id of the subscription (sub_…)')
+      .option(
+        '--at <instant>',
+        'as it was at this instant of its own time (ISO 8601)',
+        instantOption,
+      )
+      .option('--html <file>', 'write one page with the drawn life of the subscription')
+      .option(
+        '--history <file>',
+        'explain a run from its history as JSON, and compare it with the rows',
+      )
+      .option('--check', 'check every subscription against its ledger; exit code 1 if one is wrong')
+      .action(async (subscriptionId: string | undefined, options: Options) => {
+        const { check, history } = options;
+        const { print } = surroundings;
+        if (check) exit(await checkAll(databaseUrlOf(surroundings), print));
+        else if (subscriptionId !== undefined)
+          exit(await explainOne(subscriptionId, options, surroundings));
+        else if (history !== undefined) exit(await explainHistory(history, null, print));
+        else throw new Error('Give the id of a subscription, --history or --check.');
+      }),
+);
 
 async function explainOne(
   subscriptionId: string,

@@ -25,7 +25,7 @@ import { configureGateway, readKey, readWebhookSecret, storeAccount } from './ga
 import type { GatewayOptions } from './gateway.ts';
 import type { Place, Report } from './place.ts';
 import { reencryptSecrets } from './reencrypt.ts';
-import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import { operatorCommand } from '../client/options.ts';
 import { byOption, recorder } from '../client/operator-action.ts';
 import type { Surroundings } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
@@ -37,73 +37,70 @@ interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretF
   readonly mode: MerchantMode;
 }
 
-export async function merchantCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const program = commandLineIn(
-    surroundings,
-    'run merchant',
-    'Merchants, their API credentials and their settings.',
-  )
-    .option('--json', 'print JSON instead of text')
-    .addOption(byOption());
+export const merchantCommand = operatorCommand(
+  'merchant',
+  'Merchants, their API credentials and their settings.',
+  (program, surroundings) => {
+    program.option('--json', 'print JSON instead of text').addOption(byOption());
 
-  program
-    .command('create')
-    .description('create a merchant and its first credential')
-    .requiredOption('--name <name>', 'shown to payers')
-    .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
-    .option('--key-file <file>', 'secret key of a Stripe account; live merchants need one')
-    .option('--webhook-secret-file <file>', 'signing secret of the account’s webhook endpoint')
-    .action((options: CreateOptions) => run((place) => create(place, options)));
-  program
-    .command('list')
-    .description('list every merchant with its credentials')
-    .action(() => run(list));
-  addCredentialCommands(program, run);
-  addChargingOptions(program.command('configure <merchantId>'))
-    .description('change settings of a merchant; without options, print them')
-    .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
-    .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
-    .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')
-    .option('--terms <url>', 'https URL of your terms, linked from the hosted pages; or none')
-    .option('--support <url>', 'https URL of your support, linked from the hosted pages; or none')
-    .action((merchantId: string, options: ConfigureOptions) =>
-      run((place) => configure(place, merchantId, options)),
-    );
-  program
-    .command('gateway')
-    .description(
-      'add an account at a gateway or replace its key; without a gateway, list the accounts',
-    )
-    .argument('<merchantId>')
-    .addArgument(new Argument('[gateway]').choices(['stripe']))
-    .option('--key-file <file>', 'file with the secret key; - reads the standard input')
-    .option('--webhook-secret-file <file>', 'file with the signing secret of the webhook endpoint')
-    .option('--account <acct>', 'the account to change without a key; default: the current one')
-    .option('--current', 'save new payment methods at this account')
-    .action((merchantId: string, kind: 'stripe' | undefined, options: GatewayOptions) =>
-      run((place) => configureGateway(place, merchantId, kind, options)),
-    );
+    program
+      .command('create')
+      .description('create a merchant and its first credential')
+      .requiredOption('--name <name>', 'shown to payers')
+      .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
+      .option('--key-file <file>', 'secret key of a Stripe account; live merchants need one')
+      .option('--webhook-secret-file <file>', 'signing secret of the account’s webhook endpoint')
+      .action((options: CreateOptions) => run((place) => create(place, options)));
+    program
+      .command('list')
+      .description('list every merchant with its credentials')
+      .action(() => run(list));
+    addCredentialCommands(program, run);
+    addChargingOptions(program.command('configure <merchantId>'))
+      .description('change settings of a merchant; without options, print them')
+      .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
+      .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
+      .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')
+      .option('--terms <url>', 'https URL of your terms, linked from the hosted pages; or none')
+      .option('--support <url>', 'https URL of your support, linked from the hosted pages; or none')
+      .action((merchantId: string, options: ConfigureOptions) =>
+        run((place) => configure(place, merchantId, options)),
+      );
+    program
+      .command('gateway')
+      .description(
+        'add an account at a gateway or replace its key; without a gateway, list the accounts',
+      )
+      .argument('<merchantId>')
+      .addArgument(new Argument('[gateway]').choices(['stripe']))
+      .option('--key-file <file>', 'file with the secret key; - reads the standard input')
+      .option(
+        '--webhook-secret-file <file>',
+        'file with the signing secret of the webhook endpoint',
+      )
+      .option('--account <acct>', 'the account to change without a key; default: the current one')
+      .option('--current', 'save new payment methods at this account')
+      .action((merchantId: string, kind: 'stripe' | undefined, options: GatewayOptions) =>
+        run((place) => configureGateway(place, merchantId, kind, options)),
+      );
 
-  program
-    .command('reencrypt')
-    .description('encrypt every stored secret with the first key of ENCRYPTION_KEY')
-    .action(() => run(reencrypt));
+    program
+      .command('reencrypt')
+      .description('encrypt every stored secret with the first key of ENCRYPTION_KEY')
+      .action(() => run(reencrypt));
 
-  async function run(command: (place: Place) => Promise<Report>): Promise<void> {
-    const { databaseUrl: url, peppers, ...place } = settings(surroundings.environment);
-    const { input } = surroundings;
-    const { json, by } = program.opts<{ json?: boolean; by: string }>();
-    const record = recorder(by);
-    const { lines, data } = await withDatabase({ url, command: 'merchant' }, (db) =>
-      command({ db, input, record, ...place, pepper: () => pepperOf(db, peppers) }),
-    );
-    surroundings.print(json === true ? jsonText(data, 2) : lines.join('\n'));
-  }
-  return exitCodeOf(program, args, surroundings);
-}
+    async function run(command: (place: Place) => Promise<Report>): Promise<void> {
+      const { databaseUrl: url, peppers, ...place } = settings(surroundings.environment);
+      const { input } = surroundings;
+      const { json, by } = program.opts<{ json?: boolean; by: string }>();
+      const record = recorder(by);
+      const { lines, data } = await withDatabase({ url, command: 'merchant' }, (db) =>
+        command({ db, input, record, ...place, pepper: () => pepperOf(db, peppers) }),
+      );
+      surroundings.print(json === true ? jsonText(data, 2) : lines.join('\n'));
+    }
+  },
+);
 
 async function create(place: Place, options: CreateOptions): Promise<Report> {
   const { name, mode, keyFile, webhookSecretFile } = options;

@@ -1,38 +1,32 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { commandLineIn, exitCodeOf } from '../client/options.ts';
-import type { Surroundings } from '../client/options.ts';
+import { operatorCommand } from '../client/options.ts';
 import { grouped, printable } from '../client/terminal.ts';
 import { historyProblems } from './problems.ts';
 import { createReplay } from './replay.ts';
 
-export async function replayCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const { print } = surroundings;
-  let wrong = 0;
-  const program = commandLineIn(
-    surroundings,
-    'run replay',
-    'Replays histories on the workflows of this build. Exit code 1 if one cannot go on or differs.',
-  )
-    .argument('<folder>', 'folder or file of histories as JSON, for example of npm run histories')
-    .action(async (folder: string) => {
-      const files = jsonFilesIn(folder);
-      if (files.length === 0) throw new Error(`There is no history in ${folder}.`);
-      const replay = await createReplay();
-      for await (const run of replay(read(files))) {
-        const problems = historyProblems(run);
-        if (problems.length > 0) wrong += 1;
-        for (const problem of problems) print(printable(`${run.name}: ${problem}`));
-      }
-      print(
-        `${grouped(files.length)} histories replayed, ${grouped(wrong)} of them differ on this build.`,
-      );
-    });
-  return (await exitCodeOf(program, args, surroundings)) || (wrong === 0 ? 0 : 1);
-}
+export const replayCommand = operatorCommand(
+  'replay',
+  'Replays histories on the workflows of this build. Exit code 1 if one cannot go on or differs.',
+  (program, { print }, exit) =>
+    program
+      .argument('<folder>', 'folder or file of histories as JSON, for example of npm run histories')
+      .action(async (folder: string) => {
+        const files = jsonFilesIn(folder);
+        if (files.length === 0) throw new Error(`There is no history in ${folder}.`);
+        let wrong = 0;
+        const replay = await createReplay();
+        for await (const run of replay(read(files))) {
+          const problems = historyProblems(run);
+          if (problems.length > 0) wrong += 1;
+          for (const problem of problems) print(printable(`${run.name}: ${problem}`));
+        }
+        if (wrong > 0) exit(1);
+        print(
+          `${grouped(files.length)} histories replayed, ${grouped(wrong)} of them differ on this build.`,
+        );
+      }),
+);
 
 function jsonFilesIn(path: string): string[] {
   if (statSync(path).isFile()) return [path];

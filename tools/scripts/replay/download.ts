@@ -5,8 +5,7 @@ import type { Client } from '@temporalio/client';
 import { createTemporalClient } from '../../../temporal/client.ts';
 import { findDemoFile } from '../../embedded/demo-file.ts';
 import { loadOperatorConfig } from '../../config.ts';
-import { commandLineIn, exitCodeOf, wholeNumber } from '../client/options.ts';
-import type { Surroundings } from '../client/options.ts';
+import { operatorCommand, wholeNumber } from '../client/options.ts';
 import { grouped } from '../client/terminal.ts';
 import { scrubbed } from './scrub.ts';
 
@@ -18,35 +17,30 @@ interface Options {
   readonly download: number;
 }
 
-export async function historiesCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const program = commandLineIn(
-    surroundings,
-    'run histories',
-    'Downloads histories of running subscriptions for npm run replay, without personal data.',
-  )
-    .argument('[folder]', 'where to write them', 'histories')
-    .requiredOption('--download <count>', 'number of histories', wholeNumber)
-    .action(async (folder: string, { download }: Options) => {
-      const config = loadOperatorConfig(surroundings.environment);
-      const demo = config.databaseUrl === undefined ? findDemoFile(config.dataDir) : undefined;
-      const temporal = createTemporalClient({ ...config, ...demo });
-      try {
-        mkdirSync(folder, { recursive: true });
-        let count = 0;
-        for await (const [name, json] of sampleOf(temporal.client, download)) {
-          writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(json)}\n`);
-          count += 1;
+export const historiesCommand = operatorCommand(
+  'histories',
+  'Downloads histories of running subscriptions for npm run replay, without personal data.',
+  (program, surroundings) =>
+    program
+      .argument('[folder]', 'where to write them', 'histories')
+      .requiredOption('--download <count>', 'number of histories', wholeNumber)
+      .action(async (folder: string, { download }: Options) => {
+        const config = loadOperatorConfig(surroundings.environment);
+        const demo = config.databaseUrl === undefined ? findDemoFile(config.dataDir) : undefined;
+        const temporal = createTemporalClient({ ...config, ...demo });
+        try {
+          mkdirSync(folder, { recursive: true });
+          let count = 0;
+          for await (const [name, json] of sampleOf(temporal.client, download)) {
+            writeFileSync(join(folder, `${name}.json`), `${JSON.stringify(json)}\n`);
+            count += 1;
+          }
+          surroundings.print(`${grouped(count)} histories written to ${folder}.`);
+        } finally {
+          await temporal.close();
         }
-        surroundings.print(`${grouped(count)} histories written to ${folder}.`);
-      } finally {
-        await temporal.close();
-      }
-    });
-  return exitCodeOf(program, args, surroundings);
-}
+      }),
+);
 
 /** Yields every k-th of the latest running subscriptions, at most `size`. */
 async function* sampleOf(client: Client, size: number): AsyncGenerator<readonly [string, unknown]> {

@@ -15,7 +15,7 @@ import { createOrders } from '../../../temporal/orders.ts';
 import { decisionOf } from './decision.ts';
 import type { SettleOptions } from './decision.ts';
 import { reviewData, reviewLines } from './listing.ts';
-import { commandLineIn, exitCodeOf } from '../client/options.ts';
+import { operatorCommand } from '../client/options.ts';
 import { recorder } from '../client/operator-action.ts';
 import type { Surroundings } from '../client/options.ts';
 import { connectWorkflows, withDatabase } from '../client/servers.ts';
@@ -23,53 +23,50 @@ import { connectWorkflows, withDatabase } from '../client/servers.ts';
 const LIMIT = 1_000;
 const BOOKED_WITHIN_MS = 10_000;
 
-export async function reviewCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const program = commandLineIn(
-    surroundings,
-    'run review',
-    'Payments and refunds that need manual review.',
-  );
+export const reviewCommand = operatorCommand(
+  'review',
+  'Payments and refunds that need manual review.',
+  (program, surroundings) => {
+    program
+      .command('list')
+      .description('list open reviews, oldest first')
+      .option(
+        '--settled',
+        'then also list settled reviews, newest first, with name, time and reason',
+      )
+      .option('--json', 'print JSON instead of text')
+      .action((options: { settled?: boolean; json?: boolean }) =>
+        run(async ({ db }) => {
+          const found = await listReviews(db, { settled: options.settled === true, limit: LIMIT });
+          if (options.json) surroundings.print(JSON.stringify(found.map(reviewData), null, 2));
+          else if (found.length === 0) surroundings.print('There are no open reviews.');
+          else found.flatMap(reviewLines).forEach((line) => surroundings.print(line));
+          if (!options.json && found.length === LIMIT) {
+            surroundings.print(`At most ${LIMIT} reviews are listed.`);
+          }
+        }),
+      );
+    program
+      .command('settle <id>')
+      .description('settle an attempt (att_…) or a refund (rf_…); this is final')
+      .option('--paid <gatewayChargeId>', 'the gateway made this charge')
+      .option('--declined <code>', 'the gateway declined the attempt')
+      .option('--not-charged', 'the gateway made no charge')
+      .option('--refunded <gatewayRefundId>', 'for a refund: the gateway made this refund')
+      .option('--not-refunded', 'for a refund: the gateway made no refund')
+      .requiredOption('--by <name>', 'name of the person who decides')
+      .requiredOption('--note <text>', 'reason of the decision')
+      .option('--json', 'print JSON instead of text')
+      .action((id: string, options: SettleOptions & { json?: boolean }) =>
+        run((place) => settle(place, id, options, surroundings)),
+      );
 
-  program
-    .command('list')
-    .description('list open reviews, oldest first')
-    .option('--settled', 'then also list settled reviews, newest first, with name, time and reason')
-    .option('--json', 'print JSON instead of text')
-    .action((options: { settled?: boolean; json?: boolean }) =>
-      run(async ({ db }) => {
-        const found = await listReviews(db, { settled: options.settled === true, limit: LIMIT });
-        if (options.json) surroundings.print(JSON.stringify(found.map(reviewData), null, 2));
-        else if (found.length === 0) surroundings.print('There are no open reviews.');
-        else found.flatMap(reviewLines).forEach((line) => surroundings.print(line));
-        if (!options.json && found.length === LIMIT) {
-          surroundings.print(`At most ${LIMIT} reviews are listed.`);
-        }
-      }),
-    );
-  program
-    .command('settle <id>')
-    .description('settle an attempt (att_…) or a refund (rf_…); this is final')
-    .option('--paid <gatewayChargeId>', 'the gateway made this charge')
-    .option('--declined <code>', 'the gateway declined the attempt')
-    .option('--not-charged', 'the gateway made no charge')
-    .option('--refunded <gatewayRefundId>', 'for a refund: the gateway made this refund')
-    .option('--not-refunded', 'for a refund: the gateway made no refund')
-    .requiredOption('--by <name>', 'name of the person who decides')
-    .requiredOption('--note <text>', 'reason of the decision')
-    .option('--json', 'print JSON instead of text')
-    .action((id: string, options: SettleOptions & { json?: boolean }) =>
-      run((place) => settle(place, id, options, surroundings)),
-    );
-
-  async function run(command: (place: Place) => Promise<void>): Promise<void> {
-    const { databaseUrl: url, ...temporal } = placeOf(surroundings.environment);
-    await withDatabase({ url, command: 'review' }, (db) => command({ db, ...temporal }));
-  }
-  return exitCodeOf(program, args, surroundings);
-}
+    async function run(command: (place: Place) => Promise<void>): Promise<void> {
+      const { databaseUrl: url, ...temporal } = placeOf(surroundings.environment);
+      await withDatabase({ url, command: 'review' }, (db) => command({ db, ...temporal }));
+    }
+  },
+);
 
 async function settle(
   place: Place,

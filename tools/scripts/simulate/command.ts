@@ -4,7 +4,7 @@ import { and, eq, inArray, isNull } from 'drizzle-orm';
 import type { Db } from '../../../db/client.ts';
 import { findSettings } from '../../../db/repositories/merchants/settings.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
-import { commandLineIn, databaseUrlOf, exitCodeOf, wholeNumber } from '../client/options.ts';
+import { databaseUrlOf, operatorCommand, wholeNumber } from '../client/options.ts';
 import type { Surroundings } from '../client/options.ts';
 import { withDatabase } from '../client/servers.ts';
 import { grouped, printable } from '../client/terminal.ts';
@@ -22,25 +22,18 @@ interface Options extends ConfigureOptions {
 
 const DAY_MS = 86_400_000;
 
-export async function simulateCommand(
-  args: readonly string[],
-  surroundings: Surroundings,
-): Promise<number> {
-  const program = addChargingOptions(
-    commandLineIn(
-      surroundings,
-      'run simulate',
-      'When and what the subscriptions of a merchant would be charged under other settings. Changes nothing.',
-    ),
-  )
-    .argument('<merchantId>', 'id of the merchant (mer_…)')
-    .option('--days <count>', 'number of days from now', wholeNumber, 90)
-    .option('--declines <percent>', 'share of all attempts that is declined', percent, 10)
-    .option('--csv <file>', 'write each attempt, before and after the change')
-    .option('--svg <file>', 'write a plot of charges and money a day')
-    .action((merchantId: string, options: Options) => run(merchantId, options, surroundings));
-  return exitCodeOf(program, args, surroundings);
-}
+export const simulateCommand = operatorCommand(
+  'simulate',
+  'When and what the subscriptions of a merchant would be charged under other settings. Changes nothing.',
+  (program, surroundings) =>
+    addChargingOptions(program)
+      .argument('<merchantId>', 'id of the merchant (mer_…)')
+      .option('--days <count>', 'number of days from now', wholeNumber, 90)
+      .option('--declines <percent>', 'share of all attempts that is declined', percent, 10)
+      .option('--csv <file>', 'write each attempt, before and after the change')
+      .option('--svg <file>', 'write a plot of charges and money a day')
+      .action((merchantId: string, options: Options) => run(merchantId, options, surroundings)),
+);
 
 async function run(merchantId: string, options: Options, surroundings: Surroundings) {
   const { days, declines, csv, svg } = options;
