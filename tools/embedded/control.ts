@@ -1,4 +1,16 @@
 const WITHIN_MS = 30_000;
+const ANSWERS_WITHIN_MS = 3_000;
+
+/** True if a server answers a GET request with success within 3 s. */
+export async function answers(url: string, headers: Record<string, string> = {}): Promise<boolean> {
+  try {
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
 
 export type ControlMethod = 'GET' | 'POST' | 'DELETE';
 

@@ -72,7 +72,6 @@ export function postgresService(settings: PostgresSettings, report: Report): Ser
       await clearLeftovers(dataFolder, report);
     },
     stopSteps: STOP_STEPS,
-    isOurProgram: false,
   };
 }
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { answers } from './control.ts';
 import { bundledProgram } from './program-bundle.ts';
 import type { ProgramFile } from './program-bundle.ts';
 import type { Service } from './services.ts';
@@ -32,14 +33,14 @@ export function ourPrograms(settings: ProgramSettings): {
       name: 'gateway',
       file: 'tools/faulty-sandbox/main.ts',
       stopWaitMs: 2_000,
-      isReady: () => isHealthy(settings.gatewayUrl),
+      isReady: () => answers(`${settings.gatewayUrl}/health`),
     }),
     api: ourProgram(settings, {
       name: 'api',
       file: 'api/main.ts',
       environment: metricsAt(0),
       stopWaitMs: 4_000,
-      isReady: () => isHealthy(settings.apiUrl),
+      isReady: () => answers(`${settings.apiUrl}/health`),
     }),
     worker: ourProgram(settings, {
       name: 'worker',
@@ -78,10 +79,4 @@ export function ourProgram(places: ProgramPlaces, program: OurProgram): Service 
     ],
     isOurProgram: true,
   };
-}
-
-async function isHealthy(url: string): Promise<boolean> {
-  const response = await fetch(`${url}/health`, { signal: AbortSignal.timeout(1_000) });
-  await response.body?.cancel();
-  return response.status === 200;
 }

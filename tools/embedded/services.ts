@@ -25,10 +25,10 @@ export interface Service {
   readonly isReady: (saysReady: boolean) => Promise<boolean>;
   readonly readyWithinMs: number;
   readonly beforeLaunch?: () => Promise<void>;
-  /** After each signal the supervisor waits up to `waitMs` for the end of the process. */
-  readonly stopSteps: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
-  /** True for our own programs, which exit when their stdin closes and thus end with this process. */
-  readonly isOurProgram: boolean;
+  /** After each signal the supervisor waits up to `waitMs` for the process to end. Default: SIGTERM 4 s, SIGKILL 2 s. */
+  readonly stopSteps?: readonly { readonly signal: NodeJS.Signals; readonly waitMs: number }[];
+  /** True for our own programs, which exit when their stdin closes and thus end with this process. Default: false. */
+  readonly isOurProgram?: boolean;
 }
 
 export type SupervisedService = ReturnType<typeof supervise>;
@@ -45,6 +45,11 @@ const RESTART_MOST_MS = 5_000;
 const RECOVERED_AFTER_MS = 60_000;
 
 const READY_POLL_MS = 100;
+
+const STOP_STEPS = [
+  { signal: 'SIGTERM', waitMs: 4_000 },
+  { signal: 'SIGKILL', waitMs: 2_000 },
+] as const;
 
 /** Postgres and Temporal choose some ports themselves, which another process may have taken. */
 const FOREIGN_LAUNCHES = 3;
@@ -104,7 +109,7 @@ export function supervise(service: Service, { table, report }: ServiceSurroundin
     isStopping = true;
     clearTimeout(restartTimer);
     child?.stdin?.destroy();
-    if (identity !== undefined) await endProcess(identity, service.stopSteps);
+    if (identity !== undefined) await endProcess(identity, service.stopSteps ?? STOP_STEPS);
     table?.remove(service.name);
   };
 

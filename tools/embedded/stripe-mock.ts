@@ -1,5 +1,6 @@
 import { devNull } from 'node:os';
 import { join } from 'node:path';
+import { answers } from './control.ts';
 import { goPrograms } from './go-programs.ts';
 import type { Report } from './progress.ts';
 import { supervise } from './services.ts';
@@ -35,7 +36,7 @@ export function stripeMockService(program: string, port: number, logFile: string
     name: 'stripe-mock',
     program: () => ({ command: 'sh', args: ['-c', WITH_PARENT, program, ...argumentsFor(port)] }),
     logFile,
-    isReady: () => answers(urlOf(port)),
+    isReady: () => answers(`${urlOf(port)}/v1/account`, { authorization: 'Bearer sk_test_ready' }),
     readyWithinMs: READY_WITHIN_MS,
     stopSteps: [{ signal: 'SIGTERM', waitMs: 1_000 }],
     isOurProgram: true,
@@ -67,16 +68,3 @@ program=$!
 exec 3<&-
 wait $program
 `;
-
-async function answers(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(`${url}/v1/account`, {
-      headers: { authorization: 'Bearer sk_test_ready' },
-      signal: AbortSignal.timeout(1_000),
-    });
-    await response.body?.cancel();
-    return response.status === 200;
-  } catch {
-    return false;
-  }
-}

@@ -128,11 +128,6 @@ export function temporalClusterService(settings: TemporalClusterSettings): Servi
     logFile: settings.logFile,
     isReady: () => isServing(`${settings.host}:${settings.port}`),
     readyWithinMs: READY_WITHIN_MS,
-    stopSteps: [
-      { signal: 'SIGTERM', waitMs: 4_000 },
-      { signal: 'SIGKILL', waitMs: 2_000 },
-    ],
-    isOurProgram: false,
   };
 }
 

@@ -67,11 +67,6 @@ export function temporalService(settings: TemporalServerSettings): Service {
     beforeLaunch: async () => {
       if (stateFile !== undefined) await mkdir(dirname(stateFile), { recursive: true });
     },
-    stopSteps: [
-      { signal: 'SIGTERM', waitMs: 4_000 },
-      { signal: 'SIGKILL', waitMs: 2_000 },
-    ],
-    isOurProgram: false,
   };
 }
 

@@ -90,7 +90,6 @@ export function createMachine(folder: string, programs: string) {
             { signal: isPostgres ? 'SIGINT' : 'SIGTERM', waitMs },
             { signal: 'SIGKILL', waitMs: 2_000 },
           ],
-          isOurProgram: false,
         },
         { table, report: () => undefined },
       );

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import postgres from 'postgres';
-import { isHealthy } from '../../scripts/client/running-start.ts';
+import { answers } from '../../embedded/control.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { controlDouble } from '../../scripts/client/double-control.ts';
 import type { GatewayChoice } from '../../scripts/client/options.ts';
@@ -58,7 +58,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
     refunds: 0,
   };
   const system = {
-    isServing: () => isHealthy(demo.apiUrl),
+    isServing: () => answers(`${demo.apiUrl}/health`),
     hasChargedSince: (at: number) =>
       chargedAfter(sql, at).then(
         (chargedAt) => chargedAt !== null,

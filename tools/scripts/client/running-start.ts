@@ -1,4 +1,4 @@
-import { askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
+import { answers, askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
@@ -13,8 +13,6 @@ export interface OrderedFault {
 
 export type RunningStart = Awaited<ReturnType<typeof findRunningStart>>;
 
-const HEALTH_WITHIN_MS = 3_000;
-
 /**
  * A running `npm start`, by default that of this checkout, with access as its demo merchant and as operator of the
  * sandbox gateway. Throws an error that says what to do if it does not run.
@@ -22,7 +20,7 @@ const HEALTH_WITHIN_MS = 3_000;
 export async function findRunningStart(dataDir: string = loadEmbeddedConfig().dataDir) {
   const demo = readDemoFile(dataDir);
   for (const url of [demo.apiUrl, demo.gatewayUrl]) {
-    if (await isHealthy(url)) continue;
+    if (await answers(`${url}/health`)) continue;
     throw new Error(
       `No server answers at ${url}, the address of the last npm start. Run npm start in another ` +
         'terminal, wait until it says that it is running, and try again.',
@@ -49,15 +47,4 @@ export async function findRunningStart(dataDir: string = loadEmbeddedConfig().da
       return booked;
     },
   };
-}
-
-export async function isHealthy(url: string): Promise<boolean> {
-  try {
-    const signal = AbortSignal.timeout(HEALTH_WITHIN_MS);
-    const response = await fetch(`${url}/health`, { signal });
-    await response.body?.cancel();
-    return response.ok;
-  } catch {
-    return false;
-  }
 }
