@@ -6,7 +6,7 @@ import { KILL_KINDS } from './killer.ts';
 import type { Killer } from './killer.ts';
 import { applyLoad, makeGroups } from './load.ts';
 import { measureOutage } from './outage.ts';
-import type { Outage } from './outage.ts';
+import type { Figure } from './gateway-faults.ts';
 import { SOAK } from './soak.ts';
 import { keepRefunding } from './refunds.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -53,13 +53,13 @@ export async function runFaultPhase(surroundings: Surroundings) {
   }
 }
 
-/** Null without `temporalAway`. */
+/** Nothing without `temporalAway`. */
 async function runOutage(
   { options, start, sql, load, killer }: Surroundings,
   paid: (share: number) => Promise<void>,
   loads: Promise<unknown>,
-): Promise<Outage | null> {
-  if (options.temporalAway === undefined) return null;
+): Promise<Figure[]> {
+  if (options.temporalAway === undefined) return [];
   await whileKilling(killer, () => paid(OUTAGE_AT));
   await killer.waitUntilUp(AbortSignal.timeout(UP_WITHIN_MS));
   print(styled('bold', `  Temporal is unreachable for ${options.temporalAway} s`));
@@ -69,7 +69,7 @@ async function runOutage(
     measureOutage(options.temporalAway, system),
     loads.then(endedEarly),
   ]);
-  print(styled('bold', `  its backlog took ${outage.drainSeconds.toFixed(1)} s`));
+  for (const [label, text] of outage) print(styled('bold', `  ${label}: ${text}`));
   return outage;
 }
 

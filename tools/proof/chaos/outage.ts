@@ -1,15 +1,9 @@
 import { isServing } from '../../embedded/temporal-cluster.ts';
+import { grouped } from '../../scripts/client/terminal.ts';
 import { waitFor } from '../../scripts/client/wait-for.ts';
+import type { Figure } from './gateway-faults.ts';
 import type { Killer } from './killer.ts';
 import type { Load } from './load.ts';
-
-export interface Outage {
-  readonly seconds: number;
-  readonly cyclesMeanwhile: number;
-  readonly waiting: number;
-  readonly drainSeconds: number;
-  readonly cyclesDrained: number;
-}
 
 const BACK_WITHIN_MS = 120_000;
 
@@ -22,7 +16,7 @@ export async function measureOutage(
     readonly temporalAddress: string;
     readonly cycles: () => Promise<number>;
   },
-): Promise<Outage> {
+): Promise<Figure[]> {
   const { killer, load, temporalAddress, cycles } = system;
   const startedAt = performance.now();
   const cyclesBefore = await cycles();
@@ -33,11 +27,13 @@ export async function measureOutage(
   const backAt = performance.now();
   const [waiting, cyclesAtReturn] = [load.client.waiting, await cycles()];
   await load.client.answered();
-  return {
-    seconds: (backAt - startedAt) / 1_000,
-    cyclesMeanwhile: cyclesAtReturn - cyclesBefore,
-    waiting,
-    drainSeconds: (performance.now() - backAt) / 1_000,
-    cyclesDrained: (await cycles()) - cyclesAtReturn,
-  };
+  const answeredAt = performance.now();
+  const shown = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
+  return [
+    ['time without Temporal', shown(backAt - startedAt)],
+    ['cycles paid without Temporal', grouped(cyclesAtReturn - cyclesBefore)],
+    ['client commands that waited for Temporal', String(waiting)],
+    ['time until all of them were answered', shown(answeredAt - backAt)],
+    ['cycles paid in that time', grouped((await cycles()) - cyclesAtReturn)],
+  ];
 }

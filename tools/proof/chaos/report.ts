@@ -5,7 +5,6 @@ import { grouped } from '../../scripts/client/terminal.ts';
 import type { ChargesPlot } from './charges-plot.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
-import type { Outage } from './outage.ts';
 
 export interface RunReport {
   readonly commit: string;
@@ -14,7 +13,6 @@ export interface RunReport {
   readonly seconds: number;
   readonly cyclesPaid: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
-  readonly outage: Outage | null;
   readonly recovery: Awaited<ReturnType<typeof recoveries>>;
   readonly charges: Omit<ChargesPlot, 'title'>;
   readonly results: readonly CheckResult[];
@@ -66,16 +64,6 @@ function dayOf({ startedAt }: RunReport): string {
   return new Date(startedAt).toISOString().slice(0, 10);
 }
 
-function outageText(outage: Outage): string {
-  const { seconds, cyclesMeanwhile, waiting, drainSeconds, cyclesDrained } = outage;
-  return (
-    `Temporal was unreachable for ${seconds.toFixed(0)} s, in which ${grouped(cyclesMeanwhile)} cycles were ` +
-    `paid. At its end ${waiting} client commands waited for an answer. All were answered within ` +
-    `${drainSeconds.toFixed(1)} s after Temporal was back; ${grouped(cyclesDrained)} cycles were paid ` +
-    'in that time.'
-  );
-}
-
 export function toMarkdown(report: RunReport): string {
   const figures = report.figures.map(([label, text]) => `| ${label} | ${text} |`);
   const results = report.results.map(({ invariant, title, counted, wrong }) => {
@@ -93,7 +81,6 @@ export function toMarkdown(report: RunReport): string {
     ['| | |', '|---|---|', ...figures].join('\n'),
     '## Invariants',
     ['| | Invariant | Checked | Violations |', '|---|---|---|---|', ...results].join('\n'),
-    ...(report.outage === null ? [] : ['## The outage', outageText(report.outage)]),
     '## Kills, with seconds to the next settled charge',
     ['| Kind | Kills | p50 | p99 |', '|---|---|---|---|', ...recovery].join('\n'),
     '## Other findings',

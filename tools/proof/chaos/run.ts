@@ -53,12 +53,12 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
     cyclesPaid: paid,
     figures: [
       ...(await figuresOf(sql, load, receiver.received(), repairs)),
+      ...outage,
       ...faults,
       ...soaked,
       ['time with faults and kills', `${faultPhaseSeconds.toFixed(0)} s`],
       ['CPU cores', cores],
     ],
-    outage,
     recovery: await recoveries(sql, killer.kills),
     charges: await readCharges(sql, startedAt, killer.kills),
     results,
