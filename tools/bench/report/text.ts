@@ -1,5 +1,4 @@
 import { cells, print, styled } from '../../scripts/client/terminal.ts';
-import type { Column } from '../../scripts/client/terminal.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import type { TemporalKind } from '../stack/measured-stack.ts';
@@ -65,7 +64,6 @@ function headings(columns: readonly string[]): string {
   return cells(layout(columns.length).slice(1), columns).join('');
 }
 
-function layout(values: number): Column[] {
-  const column: Column = { width: COLUMN_WIDTH, align: 'right' };
-  return [{ width: LABEL_WIDTH }, ...Array.from({ length: values }, () => column)];
+function layout(values: number): number[] {
+  return [LABEL_WIDTH, ...Array.from({ length: values }, () => -COLUMN_WIDTH)];
 }

@@ -47,10 +47,10 @@ function tableOf(actions: readonly ListedAction[]): string[] {
     printable(subject),
     factsText(facts),
   ]);
-  const columns = ['', '', '', '', ''].map((_, index) => ({
-    width: Math.max(...rows.map((row) => row[index]?.length ?? 0)),
-  }));
-  return rows.map((row) => cells(columns, row).join('  ').trimEnd());
+  const widths = [0, 1, 2, 3, 4].map((index) =>
+    Math.max(...rows.map((row) => row[index]?.length ?? 0)),
+  );
+  return rows.map((row) => cells(widths, row).join('  ').trimEnd());
 }
 
 function factsText(facts: ListedAction['facts']): string {

@@ -48,16 +48,14 @@ function ofBigint(value: bigint): number | string {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-export interface Column {
-  readonly width: number;
-  readonly align?: 'left' | 'right';
-}
-
-/** Pads the values to their columns. Apply styles afterwards, because their codes would count as width. */
-export function cells(columns: readonly Column[], values: readonly string[]): string[] {
-  return columns.map(({ width, align = 'left' }, index) => {
+/**
+ * Pads the values to the widths of their columns. A negative width aligns to the right. Apply styles afterwards, because
+ * their codes would count as width.
+ */
+export function cells(widths: readonly number[], values: readonly string[]): string[] {
+  return widths.map((width, index) => {
     const value = values[index] ?? '';
-    return align === 'left' ? value.padEnd(width) : value.padStart(width);
+    return width < 0 ? value.padStart(-width) : value.padEnd(width);
   });
 }
 

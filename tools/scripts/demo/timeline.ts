@@ -1,14 +1,7 @@
 import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
 import { cells, minuteText, print, styled } from '../client/terminal.ts';
-import type { Column } from '../client/terminal.ts';
 
-const COLUMNS: readonly Column[] = [
-  { width: 16 },
-  { width: 12, align: 'right' },
-  { width: 8 },
-  { width: 30 },
-  { width: 18 },
-];
+const COLUMNS = [16, -12, 8, 30, 18];
 
 export function printHeading(): void {
   const heading = cells(COLUMNS, [

@@ -14,11 +14,7 @@ interface Printed {
   readonly problems: readonly string[];
 }
 
-const COLUMNS = [
-  { width: 9 },
-  { width: 22, align: 'right' },
-  { width: 12, align: 'right' },
-] as const;
+const COLUMNS = [9, -22, -12];
 
 /** The summary of an import as text: problems, results, and the total of the charges of each month. */
 export function summaryLines(result: ImportResult, { commit, reportFile, problems }: Printed) {

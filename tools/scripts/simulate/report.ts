@@ -3,20 +3,11 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { formatAmount } from '../../../domain/money.ts';
 import { svgOf } from '../client/svg.ts';
 import { cells, grouped } from '../client/terminal.ts';
-import type { Column } from '../client/terminal.ts';
 import { sumBy } from './forecast.ts';
 import type { Compared, Day, ForecastCharge, Period } from './forecast.ts';
 
 const DAY_MS = 86_400_000;
-const COLUMNS: readonly Column[] = [
-  { width: 12 },
-  { width: 10, align: 'right' },
-  { width: 10, align: 'right' },
-  { width: 10, align: 'right' },
-  { width: 10, align: 'right' },
-  { width: 20, align: 'right' },
-  { width: 20, align: 'right' },
-];
+const COLUMNS = [12, -10, -10, -10, -10, -20, -20];
 
 interface Both {
   readonly before: readonly ForecastCharge[];
