@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
+import { and, eq, inArray, isNull } from 'drizzle-orm';
 import { newId } from '../../../domain/ids.ts';
 import { DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
 import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.ts';
@@ -10,11 +10,11 @@ import { calendarDate } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../../db/client.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../../db/schema/payments.ts';
-import { paymentMethods } from '../../../db/schema/customers.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
-import { isRecord } from '../../../db/repositories/records.ts';
+import { findMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { findRecord, isRecord } from '../../../db/repositories/records.ts';
 import { insertCycleIntent, lockRow } from '../../../db/repositories/subscriptions/cycles.ts';
-import { OPEN_STATES } from '../../../db/repositories/subscriptions/attempts.ts';
+import { OPEN_STATES, setPending } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
 import { recordTransition } from '../../../db/repositories/subscriptions/transitions.ts';
 import { appendDrafts } from '../../../db/repositories/subscriptions/events.ts';
@@ -163,21 +163,15 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
   const other = attempts.find(({ state }) => state !== 'DECLINED');
   if (other && !isDeclined) throw new NotAdopted(`${other.gatewayKey} is ${other.state}`);
   const { paymentMethodId } = facts;
-  const [method] = await tx
-    .select({ gatewayMethodId: paymentMethods.gatewayMethodId })
-    .from(paymentMethods)
-    .where(
-      and(
-        isRecord(paymentMethods, merchantId, paymentMethodId),
-        eq(paymentMethods.gateway, gateway),
-      ),
-    );
-  if (!method) throw new NotAdopted(`${paymentMethodId} is not a payment method of ${gateway}`);
+  const method = await findMethod(tx, merchantId, paymentMethodId);
+  if (method?.gateway !== gateway) {
+    throw new NotAdopted(`${paymentMethodId} is not a payment method of ${gateway}`);
+  }
   const [attempt] = await tx
     .insert(paymentAttempts)
     .values({
       ...facts,
-      ...method,
+      gatewayMethodId: method.gatewayMethodId,
       merchantId,
       id: newId('att', facts.createdAt, randomBytes),
       intentId,
@@ -193,11 +187,7 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
     })
     .returning();
   if (!attempt) throw new Error('insert returned no row');
-  if (isDeclined) return attempt;
-  await tx
-    .update(paymentIntents)
-    .set({ status: 'PENDING', paymentMethodId, updatedAt: sql`now()` })
-    .where(isRecord(paymentIntents, merchantId, intentId));
+  if (!isDeclined) await setPending(tx, attempt);
   return attempt;
 }
 
@@ -263,9 +253,5 @@ export async function findState(
   db: Db,
   { merchantId, subscriptionId }: SubscriptionRef,
 ): Promise<SubscriptionState | null> {
-  const [row] = await db
-    .select({ state: subscriptions.state })
-    .from(subscriptions)
-    .where(isRecord(subscriptions, merchantId, subscriptionId));
-  return row?.state ?? null;
+  return (await findRecord(db, subscriptions, merchantId, subscriptionId))?.state ?? null;
 }

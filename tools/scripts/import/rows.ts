@@ -12,6 +12,7 @@ import type { Db } from '../../../db/client.ts';
 import { customers, paymentMethods } from '../../../db/schema/customers.ts';
 import { subscriptionImports, subscriptions } from '../../../db/schema/subscriptions.ts';
 import type { ImportedTerms } from '../../../db/schema/subscriptions.ts';
+import { hasValues, isRecord } from '../../../db/repositories/records.ts';
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
 import { insertFirstEntry } from '../../../db/repositories/subscriptions/entries.ts';
 import { rowOf } from '../../../db/repositories/subscriptions/row.ts';
@@ -113,29 +114,21 @@ export async function payerOf(tx: Db, given: SubscriptionImport): Promise<Payer 
     tx
       .select()
       .from(paymentMethods)
-      .where(
-        and(
-          eq(paymentMethods.gateway, gateway),
-          eq(paymentMethods.gatewayMethodId, card.gatewayMethodId),
-        ),
-      ),
+      .where(hasValues(paymentMethods, { gateway, gatewayMethodId: card.gatewayMethodId })),
     tx
       .select({ customerId: subscriptions.customerId })
       .from(subscriptionImports)
       .innerJoin(
         subscriptions,
-        and(
-          eq(subscriptions.merchantId, subscriptionImports.merchantId),
-          eq(subscriptions.id, subscriptionImports.subscriptionId),
-        ),
+        isRecord(subscriptions, subscriptionImports.merchantId, subscriptionImports.subscriptionId),
       )
       .where(
-        and(
-          eq(subscriptionImports.merchantId, merchantId),
-          eq(subscriptionImports.gateway, gateway),
-          // If `gatewayCustomerId` is null, this condition matches no row.
-          eq(subscriptionImports.gatewayCustomerId, sql`${gatewayCustomerId}::text`),
-        ),
+        hasValues(subscriptionImports, {
+          merchantId,
+          gateway,
+          // If it is null, this condition matches no row.
+          gatewayCustomerId: sql`${gatewayCustomerId}::text`,
+        }),
       )
       .limit(1),
   ]);
