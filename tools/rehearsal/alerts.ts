@@ -6,8 +6,7 @@ import { msToTs } from '@temporalio/common';
 import proto from '@temporalio/proto';
 import { parse, stringify } from 'yaml';
 import { createMerchantClient } from '../scripts/client/merchant-client.ts';
-import { MONTHLY } from '../scripts/client/monthly.ts';
-import { payOnPage } from '../scripts/client/payer.ts';
+import { MONTHLY, subscribe } from '../scripts/client/monthly.ts';
 import { startLoad } from './kills.ts';
 import { LOOPBACK, secondsSince } from './rehearsal.ts';
 import type { Merchant, Rehearsal } from './rehearsal.ts';
@@ -130,9 +129,7 @@ async function outerDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<Dr
   };
   const ids: string[] = [];
   for (let n = 0; n < REAL_TIME_SUBSCRIPTIONS; n += 1) {
-    const made = await client.post<Record<string, string>>('/subscription/create', MONTHLY);
-    await payOnPage(made['fwdUrl'] ?? '');
-    ids.push(made['subscriptionId'] ?? '');
+    ids.push(await subscribe(client));
   }
   let dead = '';
   return [

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createMerchantClient } from '../scripts/client/merchant-client.ts';
-import { MONTHLY } from '../scripts/client/monthly.ts';
-import { payOnPage } from '../scripts/client/payer.ts';
+import { subscribe } from '../scripts/client/monthly.ts';
 import { waitFor } from '../scripts/client/wait-for.ts';
 import type { Merchant, Rehearsal } from './rehearsal.ts';
 
@@ -34,11 +33,6 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
     await superuser.unsafe(`drop database if exists ${to}`);
     await superuser.unsafe(`create database ${to} template ${from} owner ${owner}`);
   };
-  const subscribe = async (): Promise<string> => {
-    const made = await client.post<Record<string, string>>('/subscription/create', MONTHLY);
-    await payOnPage(made['fwdUrl'] ?? '');
-    return made['subscriptionId'] ?? '';
-  };
   const expectSame = async (before: readonly string[], drill: string): Promise<void> => {
     const after = await keys();
     say(`the gateway's book: ${before.length} charges before, ${after.length} after ${drill}`);
@@ -46,7 +40,7 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   };
 
   const ids: string[] = [];
-  for (let n = 0; n < SUBSCRIPTIONS; n += 1) ids.push(await subscribe());
+  for (let n = 0; n < SUBSCRIPTIONS; n += 1) ids.push(await subscribe(client));
   const newNextPaymentDate = Date.now() + DUE_AFTER_MS;
   for (const subscriptionId of ids.slice(0, RENEWED)) {
     await client.post('/subscription/edit', { subscriptionId, newNextPaymentDate });
@@ -62,7 +56,7 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await client.post('/subscription/merchant/pause', { subscriptionId: lost[1] });
   const charge = { subscriptionId: lost[2], amount: 500, currency: 'USD' };
   await client.post('/subscription/merchant/one-time-charge', charge);
-  await subscribe();
+  await subscribe(client);
   const charges = SUBSCRIPTIONS + RENEWED + 2;
   const renewed = async () => ((await keys()).length === charges ? true : undefined);
   await waitFor('the renewals', RENEWED_WITHIN_MS, renewed);

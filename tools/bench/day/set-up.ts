@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
-import { PAYING_CARD } from '../../scripts/client/payer.ts';
+import { MONTHLY } from '../../scripts/client/monthly.ts';
 import { countCpu } from '../measure/cpu.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import { inParallel } from '../measure/parallel.ts';
@@ -33,13 +33,8 @@ export class Troubles {
 
 export async function createOne(merchant: MerchantClient): Promise<CreatedSubscription> {
   return merchant.post<CreatedSubscription>('/subscription/create', {
-    amount: 1_999,
-    currency: 'USD',
-    interval: 'MONTH',
-    intervalCount: 1,
+    ...MONTHLY,
     cycleCount: 1_000,
-    customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
-    callbackUrl: 'https://shop.example/thanks',
   });
 }
 

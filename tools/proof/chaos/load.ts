@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PAYING_CARD } from '../../scripts/client/payer.ts';
+import { MONTHLY } from '../../scripts/client/monthly.ts';
 import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
 import type { RetryingClient } from './retrying-client.ts';
@@ -140,15 +140,13 @@ async function make(load: Load, group: Group): Promise<void> {
     load,
     '/subscription/create',
     {
+      ...MONTHLY,
       // Every amount is different, so that a charge of a wrong subscription would be detected.
       amount: 1_000 + load.made,
-      currency: 'USD',
       ...random.pick(INTERVALS),
       cycleCount: random.pick(CYCLE_COUNTS),
       ...trial,
       ...(isOnClock ? { testClockId: group.testClockId } : {}),
-      customerDetails: { name: PAYING_CARD.name, email: 'ada@example.com' },
-      callbackUrl: 'https://shop.example/thanks',
     },
   );
   if ((await payUntilPaid(load, fwdUrl)) === 'too late') {

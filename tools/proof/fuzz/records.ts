@@ -1,4 +1,5 @@
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
+import { MONTHLY, subscribe } from '../../scripts/client/monthly.ts';
 import { payOnPage } from '../../scripts/client/payer.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../../scripts/client/test-clock.ts';
@@ -19,16 +20,9 @@ const ADVANCE_WITHIN_MS = 60_000;
 const PAYER = { name: 'Ada Example', email: 'ada@example.com' };
 const CALLBACK_URL = 'https://merchant.example/thanks';
 
-type Changes = Record<string, unknown>;
-
 /** Subscriptions in every status but ENDED, made through the API and the hosted pages. */
 export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
-  const subscribe = (changes: Changes = {}) => createSubscription(merchant, changes);
-  const subscribeAndPay = async (changes: Changes = {}) => {
-    const { subscriptionId, fwdUrl } = await subscribe(changes);
-    await payOnPage(fwdUrl);
-    return subscriptionId;
-  };
+  const subscribeAndPay = (changes: object = {}) => subscribe(merchant, changes);
   const command = (name: string) => (subscriptionId: string) =>
     merchant.post(`/subscription/merchant/${name}`, { subscriptionId });
 
@@ -42,7 +36,7 @@ export async function makeRecords(start: RunningStart, merchant: MerchantClient)
   await advanceTestClock(merchant, testClockId, Date.now() + 5 * DAY_MS, ADVANCE_WITHIN_MS);
   const paused = await times(2, () => subscribeAndPay());
   await Promise.all(paused.map(command('pause')));
-  const created = await times(2, async () => (await subscribe()).subscriptionId);
+  const created = await times(2, () => createSubscription(merchant));
 
   const saved = await saveMethod(merchant);
   const charge = { subscriptionId: active[0], amount: 2_500, currency: 'USD' };
@@ -64,17 +58,9 @@ export async function makeRecords(start: RunningStart, merchant: MerchantClient)
   };
 }
 
-function createSubscription(merchant: MerchantClient, changes: Changes) {
-  return merchant.post<{ subscriptionId: string; fwdUrl: string }>('/subscription/create', {
-    amount: 1_999,
-    currency: 'USD',
-    interval: 'MONTH',
-    intervalCount: 1,
-    cycleCount: 12,
-    customerDetails: PAYER,
-    callbackUrl: CALLBACK_URL,
-    ...changes,
-  });
+async function createSubscription(merchant: MerchantClient): Promise<string> {
+  const path = '/subscription/create';
+  return (await merchant.post<{ subscriptionId: string }>(path, MONTHLY)).subscriptionId;
 }
 
 async function saveMethod(merchant: MerchantClient) {
