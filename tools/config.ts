@@ -61,67 +61,55 @@ function readOptional<Name extends keyof typeof variables>(
   return read(variables, given, environment);
 }
 
+/** The fields of {@link EmbeddedConfig} that are the values of variables. */
+const EMBEDDED = {
+  host: 'HOST',
+  apiPort: 'API_PORT',
+  gatewayPort: 'GATEWAY_PORT',
+  metricsPort: 'METRICS_PORT',
+  postgresPort: 'POSTGRES_PORT',
+  temporalPort: 'TEMPORAL_PORT',
+  temporalUiPort: 'TEMPORAL_UI_PORT',
+  stripeDoublePort: 'STRIPE_DOUBLE_PORT',
+  faultProxyPort: 'FAULT_PROXY_PORT',
+  stripeMockPort: 'STRIPE_MOCK_PORT',
+  temporalNamespace: 'TEMPORAL_NAMESPACE',
+  temporalUiUrl: 'TEMPORAL_UI_URL',
+  publicUrl: 'PUBLIC_URL',
+  gatewayUrl: 'GATEWAY_URL',
+  gatewayPublicUrl: 'GATEWAY_PUBLIC_URL',
+  stripeUrl: 'STRIPE_API_URL',
+  embeddedTemporal: 'EMBEDDED_TEMPORAL',
+  temporalCliPath: 'TEMPORAL_CLI_PATH',
+  testServerPath: 'TEMPORAL_TEST_SERVER_PATH',
+  chromiumPath: 'CHROMIUM_PATH',
+  logLevel: 'LOG_LEVEL',
+} as const;
+
 export type EmbeddedConfig = ReturnType<typeof loadEmbeddedConfig>;
 
 /** Settings of `npm start` and the tests' servers. A given server is not started. Throws ConfigError. */
 export function loadEmbeddedConfig(environment: Environment = processEnvironment()) {
   const names = [
-    'HOST',
-    'API_PORT',
-    'GATEWAY_PORT',
-    'METRICS_PORT',
-    'POSTGRES_PORT',
-    'TEMPORAL_PORT',
-    'TEMPORAL_UI_PORT',
-    'STRIPE_DOUBLE_PORT',
-    'FAULT_PROXY_PORT',
-    'STRIPE_MOCK_PORT',
-    'TEMPORAL_NAMESPACE',
-    'TEMPORAL_UI_URL',
-    'PUBLIC_URL',
-    'GATEWAY_URL',
-    'GATEWAY_PUBLIC_URL',
-    'STRIPE_API_URL',
+    ...Object.values(EMBEDDED),
     'DATA_DIR',
     'PERENNIAL_CACHE_DIR',
     'XDG_CACHE_HOME',
-    'EMBEDDED_TEMPORAL',
-    'TEMPORAL_CLI_PATH',
-    'TEMPORAL_TEST_SERVER_PATH',
-    'CHROMIUM_PATH',
-    'LOG_LEVEL',
   ] as const;
   const env = read(variables, names, environment, [refuseStripeDoubleInProduction]);
+  const fields = Object.entries(EMBEDDED).map(([field, name]) => [field, env[name]]);
   const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
   readOptional(SECRETS, environment);
   return {
-    host: env.HOST,
-    apiPort: env.API_PORT,
-    gatewayPort: env.GATEWAY_PORT,
-    metricsPort: env.METRICS_PORT,
-    postgresPort: env.POSTGRES_PORT,
-    temporalPort: env.TEMPORAL_PORT,
-    temporalUiPort: env.TEMPORAL_UI_PORT,
-    stripeDoublePort: env.STRIPE_DOUBLE_PORT,
-    faultProxyPort: env.FAULT_PROXY_PORT,
-    stripeMockPort: env.STRIPE_MOCK_PORT,
-    temporalNamespace: env.TEMPORAL_NAMESPACE,
-    temporalUiUrl: env.TEMPORAL_UI_URL,
-    publicUrl: env.PUBLIC_URL,
-    gatewayUrl: env.GATEWAY_URL,
-    gatewayPublicUrl: env.GATEWAY_PUBLIC_URL,
-    stripeUrl: env.STRIPE_API_URL,
+    ...(Object.fromEntries(fields) as {
+      [Field in keyof typeof EMBEDDED]: (typeof env)[(typeof EMBEDDED)[Field]];
+    }),
     databaseUrl: replaced.DATABASE_URL,
     temporalAddress: replaced.TEMPORAL_ADDRESS,
     dataDir: resolve(env.DATA_DIR),
     cacheDir: resolve(
       env.PERENNIAL_CACHE_DIR ?? join(env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'perennial'),
     ),
-    embeddedTemporal: env.EMBEDDED_TEMPORAL,
-    temporalCliPath: env.TEMPORAL_CLI_PATH,
-    testServerPath: env.TEMPORAL_TEST_SERVER_PATH,
-    chromiumPath: env.CHROMIUM_PATH,
-    logLevel: env.LOG_LEVEL,
     givenSecrets: Object.fromEntries(
       SECRETS.flatMap((name) => {
         const value = present(environment[name]);
