@@ -36,8 +36,3 @@ export async function freePort(): Promise<number> {
   }
   throw new Error('No free port on 127.0.0.1');
 }
-
-/** Returns the host for a URL. The wildcard address 0.0.0.0 becomes 127.0.0.1. */
-export function visitable(host: string): string {
-  return host === '0.0.0.0' ? '127.0.0.1' : host;
-}

@@ -11,7 +11,7 @@ import type { DemoFile } from '../embedded/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
 import { prepareGivenServer } from '../embedded/given-temporal.ts';
 import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
-import { requireFreePorts, visitable } from '../embedded/ports.ts';
+import { requireFreePorts } from '../embedded/ports.ts';
 import type { WantedPort } from '../embedded/ports.ts';
 import {
   ensureDatabase,
@@ -39,6 +39,7 @@ import {
 } from '../embedded/temporal-cluster.ts';
 import { temporalAddress, temporalService } from '../embedded/temporal-server.ts';
 import { loadEmbeddedConfig } from '../config.ts';
+import { urlHost } from '../../runtime/config.ts';
 import { listOf } from '../../runtime/environment.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
 import { createSealing, keyRingOf } from '../../runtime/sealing.ts';
@@ -137,7 +138,7 @@ async function startAll(): Promise<void> {
     report: say,
   });
 
-  const localUrl = (port: number): string => `http://${visitable(config.host)}:${port}`;
+  const localUrl = (port: number): string => `http://${urlHost(config.host)}:${port}`;
   const apiUrl = localUrl(config.apiPort);
   const gatewayUrl = config.gatewayUrl ?? localUrl(config.gatewayPort);
   const temporalUiUrl = config.temporalUiUrl ?? localUrl(config.temporalUiPort);
@@ -296,44 +297,30 @@ async function bundleWorkflows(): Promise<string> {
   return file;
 }
 
+type PortRow = readonly [isUsed: boolean, port: number, purpose: string, variable: string];
+
 function wantedPorts(): WantedPort[] {
-  const { apiPort, gatewayPort, metricsPort, postgresPort, temporalPort, temporalUiPort } = config;
-  return [
-    { port: apiPort, purpose: 'API', variable: 'API_PORT' },
-    { port: gatewayPort, purpose: 'sandbox gateway', variable: 'GATEWAY_PORT' },
-    ...(metricsPort === undefined ? [] : metricsPorts(metricsPort)),
-    ...(hasStripeDouble ? stripePorts() : []),
-    ...(config.databaseUrl === undefined
-      ? [{ port: postgresPort, purpose: 'Postgres', variable: 'POSTGRES_PORT' }]
-      : []),
-    ...(config.temporalAddress === undefined ? temporalPorts(temporalPort, temporalUiPort) : []),
+  const { metricsPort = 0, temporalPort } = config;
+  const hasMetrics = config.metricsPort !== undefined;
+  const hasTemporal = config.temporalAddress === undefined;
+  const isCluster = config.embeddedTemporal === 'cluster';
+  const inner = hasTemporal && isCluster ? Object.values(innerPorts(temporalPort)) : [];
+  const rows: readonly PortRow[] = [
+    [true, config.apiPort, 'API', 'API_PORT'],
+    [true, config.gatewayPort, 'sandbox gateway', 'GATEWAY_PORT'],
+    [hasMetrics, metricsPort, 'metrics of the API', 'METRICS_PORT'],
+    [hasMetrics, metricsPort + 1, 'metrics of the worker', 'METRICS_PORT'],
+    [hasStripeDouble, config.stripeDoublePort, 'Stripe double', 'STRIPE_DOUBLE_PORT'],
+    [hasStripeDouble, config.faultProxyPort, 'fault proxy', 'FAULT_PROXY_PORT'],
+    [hasStripeDouble, config.stripeMockPort, 'stripe-mock', 'STRIPE_MOCK_PORT'],
+    [config.databaseUrl === undefined, config.postgresPort, 'Postgres', 'POSTGRES_PORT'],
+    [hasTemporal, temporalPort, 'Temporal', 'TEMPORAL_PORT'],
+    [hasTemporal && !isCluster, config.temporalUiPort, 'Temporal Web UI', 'TEMPORAL_UI_PORT'],
+    ...inner.map((port) => [true, port, 'Temporal', 'TEMPORAL_PORT'] as const),
   ];
-}
-
-function metricsPorts(port: number): WantedPort[] {
-  const variable = 'METRICS_PORT';
-  return [
-    { port, purpose: 'metrics of the API', variable },
-    { port: port + 1, purpose: 'metrics of the worker', variable },
-  ];
-}
-
-function stripePorts(): WantedPort[] {
-  const { stripeDoublePort, faultProxyPort, stripeMockPort } = config;
-  return [
-    { port: stripeDoublePort, purpose: 'Stripe double', variable: 'STRIPE_DOUBLE_PORT' },
-    { port: faultProxyPort, purpose: 'fault proxy', variable: 'FAULT_PROXY_PORT' },
-    { port: stripeMockPort, purpose: 'stripe-mock', variable: 'STRIPE_MOCK_PORT' },
-  ];
-}
-
-function temporalPorts(port: number, uiPort: number): WantedPort[] {
-  const frontend = { port, purpose: 'Temporal', variable: 'TEMPORAL_PORT' };
-  const others =
-    config.embeddedTemporal === 'dev'
-      ? [{ port: uiPort, purpose: 'Temporal Web UI', variable: 'TEMPORAL_UI_PORT' }]
-      : Object.values(innerPorts(port)).map((inner) => ({ ...frontend, port: inner }));
-  return [frontend, ...others];
+  return rows.flatMap(([isUsed, port, purpose, variable]) =>
+    isUsed ? [{ port, purpose, variable }] : [],
+  );
 }
 
 function shown(path: string): string {
@@ -379,7 +366,7 @@ Perennial is running (ready after ${seconds} s).
     manual review   ${workflowsUrl(demo, 'LastOutcome = "review"')}
   Sandbox gateway   ${demo.gatewayUrl}${stripeLine(demo)}
   Database          ${config.databaseUrl === undefined ? demo.databaseUrl : withoutPassword(demo.databaseUrl)}
-  Logs              ${shown(logFolder)}${metricsLine((port) => `http://${visitable(config.host)}:${port}`)}
+  Logs              ${shown(logFolder)}${metricsLine((port) => `http://${urlHost(config.host)}:${port}`)}
 
   Demo merchant, test mode (HTTP Basic; also in ${shown(join(config.dataDir, 'demo.json'))}):
     user      ${demo.keyId}
