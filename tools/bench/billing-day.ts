@@ -1,8 +1,5 @@
-// npm run bench:billing-day: simulates a day on which all subscriptions fall due at one time, on a separate
-// stack. The benchmark measures the lateness of each charge, the cost of a renewal, and the API's latency
-// during the renewals. For comparison it also measures baselines: workflows of two shapes whose activities do
-// nothing, by default at most 500 of each. The benchmark exits with 1 if it finds a problem, for example a
-// renewal that was not charged exactly once.
+// npm run bench:billing-day, on a separate stack. Also measures the API's latency during the renewals. The baselines are
+// workflows of two shapes whose activities do nothing. Exits with 1 after a problem, for example a renewal charged twice.
 
 import { commandLine, wholeNumber } from '../scripts/client/options.ts';
 import { runBillingDay } from './day/billing-day.ts';

@@ -1,7 +1,5 @@
-// npm run bench:endpoints: measures how a bad webhook endpoint, for which the events of thousands of subscriptions
-// wait, affects other work. The benchmark runs once with a closed port and once with an endpoint that
-// accepts connections and never answers, each on a separate stack. The benchmark exits with 1 if it finds a problem,
-// for example a renewal that was not charged exactly once.
+// npm run bench:endpoints: once with a closed port, and once with an endpoint that accepts connections and never answers,
+// each on a separate stack. Exits with 1 after a problem, for example a renewal that was not charged exactly once.
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,7 +1,5 @@
-// npm run chaos: starts a separate system in which subscriptions are charged continuously. Meanwhile the
-// command kills and freezes processes at random, the gateway loses answers, the webhook receiver fails, and
-// the clients repeat their requests. Then the command lets the system recover and verifies all records. If
-// there are violations, the command lists the violations and exits with 1.
+// npm run chaos, on a separate system: processes are killed and frozen, the gateway loses answers, the webhook receiver
+// fails, and clients repeat their requests. Exits with 1 if there are violations, after it has listed them.
 
 import {
   appendFileSync,

@@ -1,7 +1,5 @@
-// npm run demo: runs one year of a subscription, a merchant's commands, and a subscription link against a
-// running npm start. With `--gateway stripe-double` the demo runs a year whose payments are made at the Stripe
-// double. The demo uses only HTTP, as a merchant, a payer and their bank would. The demo checks every date,
-// amount, status and event. If any of these differs, the demo lists every difference and exits with 1.
+// npm run demo uses only HTTP, as a merchant, a payer and their bank would. It checks every date, amount, status and
+// event. If any of these differs, it lists every difference and exits with 1.
 
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

@@ -1,6 +1,5 @@
-// npm run fuzz: runs Schemathesis against a running npm start. Schemathesis generates thousands of valid
-// and invalid requests from /openapi.json. The run fails on every answer that the document does not
-// allow: a 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
+// npm run fuzz: Schemathesis generates valid and invalid requests from /openapi.json. The run fails on every answer that
+// the document does not allow: a 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
 //
 // The requests use two merchants made for this run. Only one merchant gets webhook configurations, and
 // this merchant has no subscriptions or payments. So no event is ever sent to a generated address.

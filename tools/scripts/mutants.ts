@@ -1,6 +1,4 @@
-// npm run mutants: plants defects in a copy of this checkout, one at a time, and runs the tests that must
-// detect the defect. The command exits with 1 if the tests miss a defect, or if a test fails without a defect.
-// This checkout stays unchanged, and no build contains a defect.
+// npm run mutants exits with 1 if the tests miss a defect, or if a test fails without a defect.
 
 import { execFileSync } from 'node:child_process';
 import {

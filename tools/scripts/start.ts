@@ -1,8 +1,6 @@
-// npm start: runs the whole system on one machine. The command downloads or builds missing programs. Then the
-// command starts Postgres, the Temporal server, the sandbox gateway, the API and the worker, each as a
-// separate process. Ctrl-C stops all of them. If DATABASE_URL or TEMPORAL_ADDRESS is set, the command uses
-// that server and does not start its own. With `--gateway stripe-double` the command also starts a double of
-// Stripe behind a fault proxy, and the demo merchant takes payments there.
+// npm start runs each part of the system as a separate process, after it has downloaded or built missing programs. It
+// uses the servers of DATABASE_URL and TEMPORAL_ADDRESS, if they are set. With `--gateway stripe-double` it also starts a
+// double of Stripe behind a fault proxy, and the demo merchant takes payments there.
 
 import { join, relative } from 'node:path';
 import { runCommand } from '../embedded/commands.ts';

@@ -1,9 +1,6 @@
-// npm run verify: checks the invariants of the data. The command compares Postgres with the charges and
-// refunds of the sandbox gateway and of the merchants' accounts at Stripe and, if given, with the records of
-// webhook receivers and clients. Without --adopt, the command changes no data, so it may run against a live system at
-// any time. With --adopt, it first books what the gateways have and a restored database has lost.
-// If an invariant is violated, the command lists the violations and exits with 1. If no invariant is violated,
-// but the book of a gateway was not read, the command exits with 2.
+// npm run verify compares Postgres with the books of the gateways and, if given, of webhook receivers and clients.
+// Without --adopt it changes no data, so it may run against a live system at any time. Exits with 1 if an invariant is
+// violated, else with 2 if the book of a gateway was not read.
 
 import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
 import { loadEmbeddedConfig, loadOperatorConfig } from '../config.ts';
