@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import type { SavedCard } from '../../../gateways/port.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { importedSubscription } from './imported.ts';
@@ -108,24 +107,10 @@ function chargesOf({ subscription }: ReadImport, now: number): UpcomingCharge[] 
 }
 
 export async function openReport(file: string) {
-  const stream = createWriteStream(file);
-  let failure: Error | null = null;
-  stream.on('error', (error) => {
-    failure = error;
-  });
-  await once(stream, 'open');
+  const handle = await open(file, 'w');
   return {
-    async add(line: ReportLine): Promise<void> {
-      if (failure !== null) throw failure;
-      if (!stream.write(`${jsonText(line)}\n`)) await once(stream, 'drain');
-    },
-    async close(): Promise<void> {
-      if (!stream.closed) {
-        const closed = once(stream, 'close');
-        stream.end();
-        await closed;
-      }
-      if (failure !== null) throw failure;
-    },
+    add: (lines: readonly ReportLine[]): Promise<void> =>
+      handle.appendFile(lines.map((line) => `${jsonText(line)}\n`).join('')),
+    close: (): Promise<void> => handle.close(),
   };
 }

@@ -107,8 +107,8 @@ export async function runImport(deps: ImportDeps, options: ImportOptions): Promi
         return result;
       }),
     );
+    await report.add(checked.map(({ report: reported }) => reported));
     for (const { report: reported, given } of checked) {
-      await report.add(reported);
       totals.add(reported.result, given);
       if (reported.result === 'problem') options.onProblem(reported);
     }
