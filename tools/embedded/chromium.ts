@@ -3,7 +3,7 @@ import type { EmbeddedConfig } from '../config.ts';
 import { CommandError, runCommand } from './commands.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
-import { ComponentMissingError, onPath, requireExecutable } from './find-program.ts';
+import { findProgram, onPath } from './find-program.ts';
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome'] as const;
 
@@ -12,33 +12,26 @@ const LISTS_WITHIN_MS = 2 * 60_000;
 const INSTALL_WITHIN_MS = 8 * 60_000;
 const VERSION_WITHIN_MS = 20_000;
 
-type ChromiumConfig = Pick<EmbeddedConfig, 'chromiumPath'> & {
-  readonly mayInstall?: boolean;
-};
-
 /** From CHROMIUM_PATH, PATH, or as root apt-get. Throws ComponentMissingError, which lists what to do. */
-export async function chromium(config: ChromiumConfig, report: Report): Promise<string> {
-  if (config.chromiumPath !== undefined) {
-    await requireExecutable(config.chromiumPath, 'CHROMIUM_PATH');
-    return config.chromiumPath;
-  }
-  const found = await chromiumOnPath();
-  if (found !== undefined) return found;
-  const failure = await install(config, report);
-  const installed = failure === undefined ? await chromiumOnPath() : undefined;
-  if (installed !== undefined) return installed;
-  throw new ComponentMissingError(
-    [
+export async function chromium(
+  { chromiumPath }: Pick<EmbeddedConfig, 'chromiumPath'>,
+  report: Report,
+): Promise<string> {
+  return findProgram({
+    given: chromiumPath,
+    variable: 'CHROMIUM_PATH',
+    cached: [],
+    ways: [chromiumOnPath, () => install(report).then(chromiumOnPath)],
+    advice: [
       'No browser found. Do one of these:',
       `  - install Chromium or Chrome so that ${PROGRAMS.join(' or ')} is on PATH;`,
       '  - set CHROMIUM_PATH to its path.',
-      `Failed attempt: ${failure ?? 'apt-get installed a package without such a program'}`,
-    ].join('\n'),
-  );
+    ],
+  });
 }
 
 /** Runs each program found: on some distributions it only prints how to install the browser. */
-async function chromiumOnPath(): Promise<string | undefined> {
+async function chromiumOnPath(): Promise<string> {
   for (const program of PROGRAMS) {
     const path = await onPath(program);
     if (path === undefined) continue;
@@ -49,28 +42,24 @@ async function chromiumOnPath(): Promise<string | undefined> {
       if (!(error instanceof CommandError)) throw error;
     }
   }
-  return undefined;
+  throw new CommandError('no browser that starts is on PATH');
 }
 
-async function install(config: ChromiumConfig, report: Report): Promise<string | undefined> {
-  const { mayInstall = userInfo().uid === 0 } = config;
-  if (!mayInstall) return 'no installation: only root can install packages';
-  if ((await onPath('apt-get')) === undefined) return 'no installation: apt-get is not on PATH';
+async function install(report: Report): Promise<void> {
+  if (userInfo().uid !== 0)
+    throw new CommandError('no installation: only root can install packages');
+  if ((await onPath('apt-get')) === undefined) {
+    throw new CommandError('no installation: apt-get is not on PATH');
+  }
   report('no browser found; installing Chromium once with apt-get (1 to 2 minutes)');
   const aptGet = (args: readonly string[], timeoutMs: number) =>
     runCommand('apt-get', ['-q', '-y', '-o', 'DPkg::Lock::Timeout=300', ...args], {
       timeoutMs,
       environment: { DEBIAN_FRONTEND: 'noninteractive' },
     });
-  try {
-    await withStillWorking(report, 'installing Chromium', async () => {
-      await aptGet(['update'], LISTS_WITHIN_MS);
-      const packages = ['chromium', 'fonts-liberation'];
-      await aptGet(['install', '--no-install-recommends', ...packages], INSTALL_WITHIN_MS);
-    });
-    return undefined;
-  } catch (error) {
-    if (error instanceof CommandError) return error.message;
-    throw error;
-  }
+  await withStillWorking(report, 'installing Chromium', async () => {
+    await aptGet(['update'], LISTS_WITHIN_MS);
+    const packages = ['chromium', 'fonts-liberation'];
+    await aptGet(['install', '--no-install-recommends', ...packages], INSTALL_WITHIN_MS);
+  });
 }

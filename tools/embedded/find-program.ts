@@ -6,7 +6,7 @@ export class ComponentMissingError extends Error {
   override readonly name = 'ComponentMissingError';
 }
 
-export async function requireExecutable(path: string, variable: string): Promise<void> {
+async function requireExecutable(path: string, variable: string): Promise<void> {
   await access(path, constants.X_OK).catch(() => {
     throw new ComponentMissingError(`${variable} is ${path}, which is not an executable file.`);
   });
