@@ -2,7 +2,7 @@
 
 import { payOn } from '../client/payer.ts';
 import { refusalOf } from './check.ts';
-import { renewalLines } from './event-line.ts';
+import { activatedLines, renewalLines } from './event-line.ts';
 import { declineNext, readBook } from './sandbox.ts';
 import { at, expectResult } from './story.ts';
 import type { Act, Story } from './story.ts';
@@ -43,11 +43,7 @@ export const COMMANDS: Story = {
         const result = await payOn(run.checkout);
         expectResult(run, result, 'Thank you: your payment was received', 'ACTIVE');
       },
-      events: [
-        '2027-02-10 12:00 intent.success SUCCESS 19.99 USD, card 4242',
-        '2027-02-10 12:00 subscription.cycle_charged ACTIVE 19.99 USD, cycle 1, 11 left, next 2027-03-10 12:00',
-        '2027-02-10 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-03-10 12:00',
-      ],
+      events: activatedLines('2027-02-10 12:00', 1, '2027-03-10 12:00'),
       reads: ['ACTIVE', 11, '2027-03-10 12:00', '2027-03-10 12:00', '4242'],
     },
     {
@@ -153,11 +149,7 @@ export const COMMANDS: Story = {
       at: '2027-08-01 17:00',
       note: 'manual retry after 4 h: allowed, and paid',
       act: command('/subscription/manual-retry', {}, retryAnswer(true, 21)),
-      events: [
-        '2027-08-01 17:00 intent.success SUCCESS 24.99 USD, card 4242',
-        '2027-08-01 17:00 subscription.cycle_charged ACTIVE 24.99 USD, cycle 5, 7 left, next 2027-09-01 12:00',
-        '2027-08-01 17:00 subscription.active ACTIVE 24.99 USD, 7 left, next 2027-09-01 12:00',
-      ],
+      events: activatedLines('2027-08-01 17:00', 5, '2027-09-01 12:00', { amount: '24.99 USD' }),
       reads: ['ACTIVE', 7, '2027-09-01 12:00', '2027-09-01 12:00', '4242'],
     },
     {

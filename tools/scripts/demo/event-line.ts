@@ -57,6 +57,21 @@ interface Renewal {
   readonly card?: string;
 }
 
+/** The lines of the three events of a payment that makes its subscription active. */
+export function activatedLines(
+  at: string,
+  cycle: number,
+  next: string,
+  { amount = '19.99 USD', card = '4242' } = {},
+): string[] {
+  const left = 12 - cycle;
+  return [
+    `${at} intent.success SUCCESS ${amount}, card ${card}`,
+    `${at} subscription.cycle_charged ACTIVE ${amount}, cycle ${cycle}, ${left} left, next ${next}`,
+    `${at} subscription.active ACTIVE ${amount}, ${left} left, next ${next}`,
+  ];
+}
+
 /** The lines of the three events of a renewal that is paid at its date. */
 export function renewalLines(renewal: Renewal): string[] {
   const { at, cycle, next, amount = '19.99 USD', card = '4242' } = renewal;

@@ -72,6 +72,18 @@ export function renewed(
   };
 }
 
+/** The last payment of a year, which ends the subscription. */
+export const lastRenewal = (card: string): Step => ({
+  at: '2027-12-31 12:00',
+  events: [
+    '2027-12-31 12:00 intent.created CREATED 19.99 USD',
+    `2027-12-31 12:00 intent.success SUCCESS 19.99 USD, card ${card}`,
+    '2027-12-31 12:00 subscription.cycle_charged ENDED 19.99 USD, cycle 12, 0 left, until 2028-01-31 12:00',
+    '2027-12-31 12:00 subscription.ended ENDED 19.99 USD, 0 left, until 2028-01-31 12:00',
+  ],
+  reads: ['ENDED', 0, null, '2028-01-31 12:00', card],
+});
+
 export interface Story {
   readonly product: { readonly name: string; readonly description: string };
   readonly order?: object;

@@ -1,8 +1,9 @@
 // A year of one subscription at the sandbox gateway: a trial, and twelve payments, one after a decline.
 
 import { payOn } from '../client/payer.ts';
+import { activatedLines } from './event-line.ts';
 import { declineNext, readBook } from './sandbox.ts';
-import { expectResult, renewed } from './story.ts';
+import { expectResult, lastRenewal, renewed } from './story.ts';
 import type { Story, StoryRun } from './story.ts';
 import { printNote } from './timeline.ts';
 
@@ -48,26 +49,13 @@ export const YEAR: Story = {
     {
       at: '2027-08-31 16:00',
       note: 'the automatic retry, four hours later',
-      events: [
-        '2027-08-31 16:00 intent.success SUCCESS 19.99 USD, card 4242',
-        '2027-08-31 16:00 subscription.cycle_charged ACTIVE 19.99 USD, cycle 8, 4 left, next 2027-09-30 12:00',
-        '2027-08-31 16:00 subscription.active ACTIVE 19.99 USD, 4 left, next 2027-09-30 12:00',
-      ],
+      events: activatedLines('2027-08-31 16:00', 8, '2027-09-30 12:00'),
       reads: ['ACTIVE', 4, '2027-09-30 12:00', '2027-09-30 12:00', '4242'],
     },
     renewed(9, '2027-09-30 12:00', '2027-10-31 12:00'),
     renewed(10, '2027-10-31 12:00', '2027-11-30 12:00'),
     renewed(11, '2027-11-30 12:00', '2027-12-31 12:00'),
-    {
-      at: '2027-12-31 12:00',
-      events: [
-        '2027-12-31 12:00 intent.created CREATED 19.99 USD',
-        '2027-12-31 12:00 intent.success SUCCESS 19.99 USD, card 4242',
-        '2027-12-31 12:00 subscription.cycle_charged ENDED 19.99 USD, cycle 12, 0 left, until 2028-01-31 12:00',
-        '2027-12-31 12:00 subscription.ended ENDED 19.99 USD, 0 left, until 2028-01-31 12:00',
-      ],
-      reads: ['ENDED', 0, null, '2028-01-31 12:00', '4242'],
-    },
+    lastRenewal('4242'),
   ],
   longAfter: '2029-01-31 12:00',
   charges: [

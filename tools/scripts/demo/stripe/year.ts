@@ -1,7 +1,7 @@
 // A year of one subscription at the Stripe double.
 
-import { REAL_TIME } from '../event-line.ts';
-import { renewed } from '../story.ts';
+import { activatedLines, REAL_TIME } from '../event-line.ts';
+import { lastRenewal, renewed } from '../story.ts';
 import type { Story } from '../story.ts';
 import * as acts from './acts.ts';
 
@@ -20,11 +20,7 @@ export const STRIPE_YEAR: Story = {
     {
       at: '2027-01-31 12:00',
       act: acts.payOnStripesPage,
-      events: [
-        '2027-01-31 12:00 intent.success SUCCESS 19.99 USD, card 4242',
-        '2027-01-31 12:00 subscription.cycle_charged ACTIVE 19.99 USD, cycle 1, 11 left, next 2027-02-28 12:00',
-        '2027-01-31 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-02-28 12:00',
-      ],
+      events: activatedLines('2027-01-31 12:00', 1, '2027-02-28 12:00'),
       reads: ['ACTIVE', 11, '2027-02-28 12:00', '2027-02-28 12:00', '4242'],
     },
     renewed(2, '2027-02-28 12:00', '2027-03-31 12:00'),
@@ -83,26 +79,13 @@ export const STRIPE_YEAR: Story = {
     {
       at: '2027-09-01 09:00',
       act: acts.confirmWithBank,
-      events: [
-        '2027-09-01 09:00 intent.success SUCCESS 19.99 USD, card 1881',
-        '2027-09-01 09:00 subscription.cycle_charged ACTIVE 19.99 USD, cycle 8, 4 left, next 2027-09-30 12:00',
-        '2027-09-01 09:00 subscription.active ACTIVE 19.99 USD, 4 left, next 2027-09-30 12:00',
-      ],
+      events: activatedLines('2027-09-01 09:00', 8, '2027-09-30 12:00', NEW_CARD),
       reads: ['ACTIVE', 4, '2027-09-30 12:00', '2027-09-30 12:00', '1881'],
     },
     renewed(9, '2027-09-30 12:00', '2027-10-31 12:00', NEW_CARD),
     renewed(10, '2027-10-31 12:00', '2027-11-30 12:00', NEW_CARD),
     renewed(11, '2027-11-30 12:00', '2027-12-31 12:00', NEW_CARD),
-    {
-      at: '2027-12-31 12:00',
-      events: [
-        '2027-12-31 12:00 intent.created CREATED 19.99 USD',
-        '2027-12-31 12:00 intent.success SUCCESS 19.99 USD, card 1881',
-        '2027-12-31 12:00 subscription.cycle_charged ENDED 19.99 USD, cycle 12, 0 left, until 2028-01-31 12:00',
-        '2027-12-31 12:00 subscription.ended ENDED 19.99 USD, 0 left, until 2028-01-31 12:00',
-      ],
-      reads: ['ENDED', 0, null, '2028-01-31 12:00', '1881'],
-    },
+    lastRenewal(NEW_CARD.card),
   ],
   longAfter: '2029-01-31 12:00',
   charges: [
