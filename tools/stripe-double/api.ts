@@ -91,7 +91,8 @@ export function createApi(options: ApiOptions) {
     const found = findEndpoint(ENDPOINTS, method, url.pathname);
     if (found === null) throw notInDouble(`${method} ${url.pathname}`);
     const params = parseForm(method === 'GET' ? url.search.slice(1) : body);
-    expectOnly(params, found.endpoint.params, `${method} ${found.endpoint.path}`);
+    const allowed = ['expand', ...found.endpoint.params];
+    expectOnly(params, allowed, `${method} ${found.endpoint.path}`);
     if (found.endpoint.path.endsWith('/confirm')) await countConfirm(sql, found.id);
 
     const key = method === 'POST' ? headers['idempotency-key'] : undefined;

@@ -4,7 +4,7 @@ import type { Stored } from './book.ts';
 import { docUrl, invalid } from './errors.ts';
 import { integer, metadata, requiredText } from './form.ts';
 import type { Params } from './form.ts';
-import { listing, reading } from './endpoint.ts';
+import { listing, reading, serving } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Scope } from './scope.ts';
 import { refund } from './shapes.ts';
@@ -14,15 +14,10 @@ export const chargeEndpoints: Endpoint[] = [
   listing('refund', '/v1/refunds', ['payment_intent']),
   reading('refund', '/v1/refunds'),
   reading('dispute', '/v1/disputes'),
-  {
-    method: 'POST',
-    path: '/v1/refunds',
-    params: ['payment_intent', 'amount', 'metadata', 'expand'],
-    handle: async (scope, { params }) => ({ status: 200, body: await createRefund(scope, params) }),
-  },
+  serving('POST', '/v1/refunds', ['payment_intent', 'amount', 'metadata'], createRefund),
 ];
 
-async function createRefund(scope: Scope, params: Params) {
+async function createRefund(scope: Scope, { params }: { readonly params: Params }) {
   const { book } = scope;
   const charge = await refundedCharge(scope, params);
   const total = Number(charge.body['amount']);

@@ -3,62 +3,40 @@ import type { Stored } from './book.ts';
 import { invalid, notInDouble } from './errors.ts';
 import { expectOnly, group, integer, metadata, requiredText, text, texts } from './form.ts';
 import type { Params } from './form.ts';
+import { serving } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Scope } from './scope.ts';
 import { checkoutSession, setupIntent } from './shapes.ts';
 
-const CREATE_PARAMS = [
-  'mode',
-  'customer',
-  'customer_creation',
-  'customer_email',
-  'payment_method_types',
-  'success_url',
-  'cancel_url',
-  'metadata',
-  'setup_intent_data',
-  'client_reference_id',
-  'expires_at',
-  'expand',
-];
+const CREATE_PARAMS =
+  'mode customer customer_creation customer_email payment_method_types success_url cancel_url metadata setup_intent_data client_reference_id expires_at'.split(
+    ' ',
+  );
 
 const LEAST_LIFETIME = 30 * 60;
 const MOST_LIFETIME = 24 * 3_600;
 
 /** Sessions in mode `setup`. `checkout-pages.ts` has the hosted page. */
 export const checkoutEndpoints: Endpoint[] = [
-  {
-    method: 'POST',
-    path: '/v1/checkout/sessions',
-    params: CREATE_PARAMS,
-    handle: async (scope, { params }) => ({ status: 200, body: await create(scope, params) }),
-  },
-  {
-    method: 'GET',
-    path: '/v1/checkout/sessions/:id',
-    params: ['expand'],
-    handle: async (scope, { id }) => ({
-      status: 200,
-      body: (await currentSession(scope, id)).body,
-    }),
-  },
-  {
-    method: 'POST',
-    path: '/v1/checkout/sessions/:id/expire',
-    params: ['expand'],
-    handle: async (scope, { id }) => {
-      const session = await currentSession(scope, id);
-      if (session.body['status'] !== 'open') {
-        throw invalid(
-          `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${String(session.body['status'])}\`.`,
-        );
-      }
-      return { status: 200, body: (await expireSession(scope, session)).body };
-    },
-  },
+  serving('POST', '/v1/checkout/sessions', CREATE_PARAMS, create),
+  serving(
+    'GET',
+    '/v1/checkout/sessions/:id',
+    [],
+    async (scope, { id }) => (await currentSession(scope, id)).body,
+  ),
+  serving('POST', '/v1/checkout/sessions/:id/expire', [], async (scope, { id }) => {
+    const session = await currentSession(scope, id);
+    if (session.body['status'] !== 'open') {
+      throw invalid(
+        `Only Checkout Sessions with a status in ["open"] can be expired. This Checkout Session has a status of \`${String(session.body['status'])}\`.`,
+      );
+    }
+    return (await expireSession(scope, session)).body;
+  }),
 ];
 
-async function create(scope: Scope, params: Params) {
+async function create(scope: Scope, { params }: { readonly params: Params }) {
   const { book, now } = scope;
   const mode = requiredText(params, 'mode');
   if (mode !== 'setup') throw notInDouble(`the Checkout mode ${mode}`);

@@ -1,18 +1,21 @@
+import type { StripeObject } from './errors.ts';
 import type { Params } from './form.ts';
 import type { Kind } from './kinds.ts';
 import type { Scope, StripeAnswer } from './scope.ts';
+
+type Handle<Answer> = (
+  scope: Scope,
+  request: { readonly id: string; readonly params: Params },
+) => Promise<Answer>;
 
 export interface Endpoint {
   readonly method: 'GET' | 'POST';
   /** `:id` stands for an object's id. */
   readonly path: string;
-  /** The parameters that the double supports. Stripe's other parameters are answered with 501. */
+  /** The parameters that the double supports besides `expand`. Stripe's others are answered with 501. */
   readonly params: readonly string[];
   /** Runs in a transaction. If the function throws, its effects are rolled back. */
-  handle(
-    scope: Scope,
-    request: { readonly id: string; readonly params: Params },
-  ): Promise<StripeAnswer>;
+  readonly handle: Handle<StripeAnswer>;
 }
 
 export interface FoundEndpoint {
@@ -34,29 +37,35 @@ export function findEndpoint(
   return null;
 }
 
-const PAGE = ['created', 'expand', 'limit', 'starting_after'];
+/** Answers 200 with the object that `work` returns. */
+export function serving(
+  method: Endpoint['method'],
+  path: string,
+  params: readonly string[],
+  work: Handle<StripeObject>,
+): Endpoint {
+  return {
+    method,
+    path,
+    params,
+    handle: async (scope, request) => ({ status: 200, body: await work(scope, request) }),
+  };
+}
+
+const PAGE = ['created', 'limit', 'starting_after'];
 
 export function listing(kind: Kind, url: string, filters: readonly string[]): Endpoint {
-  return {
-    method: 'GET',
-    path: url,
-    params: [...PAGE, ...filters],
-    handle: async ({ book }, { params }) => ({
-      status: 200,
-      body: await book.list({ kind, url, filters }, params),
-    }),
-  };
+  return serving('GET', url, [...PAGE, ...filters], ({ book }, { params }) =>
+    book.list({ kind, url, filters }, params),
+  );
 }
 
 /** `param`: the name of the id in the refusal of an unknown one. */
 export function reading(kind: Kind, url: string, param?: string): Endpoint {
-  return {
-    method: 'GET',
-    path: `${url}/:id`,
-    params: ['expand'],
-    handle: async ({ book }, { id }) => ({
-      status: 200,
-      body: (await book.get(kind, id, param)).body,
-    }),
-  };
+  return serving(
+    'GET',
+    `${url}/:id`,
+    [],
+    async ({ book }, { id }) => (await book.get(kind, id, param)).body,
+  );
 }

@@ -6,55 +6,39 @@ import { docUrl, invalid, notInDouble } from './errors.ts';
 import type { StripeRefusal } from './errors.ts';
 import { flag, integer, metadata, requiredText, text, texts } from './form.ts';
 import type { Params } from './form.ts';
-import { listing, reading } from './endpoint.ts';
+import { listing, reading, serving } from './endpoint.ts';
 import type { Endpoint } from './endpoint.ts';
 import type { Scope } from './scope.ts';
 import { paymentIntent } from './shapes.ts';
 
-const CREATE_PARAMS = [
-  'amount',
-  'currency',
-  'customer',
-  'payment_method',
-  'payment_method_types',
-  'metadata',
-  'description',
-  'receipt_email',
-  'setup_future_usage',
-  'expand',
-];
+const CREATE_PARAMS =
+  'amount currency customer payment_method payment_method_types metadata description receipt_email setup_future_usage'.split(
+    ' ',
+  );
 
 /** Statuses from which a PaymentIntent can be confirmed or cancelled. */
 const OPEN = ['requires_payment_method', 'requires_confirmation', 'requires_action'];
 
 /** The states of https://docs.stripe.com/payments/paymentintents/lifecycle. */
 export const paymentIntentEndpoints: Endpoint[] = [
-  {
-    method: 'POST',
-    path: '/v1/payment_intents',
-    params: CREATE_PARAMS,
-    handle: async (scope, { params }) => ({ status: 200, body: await create(scope, params) }),
-  },
+  serving('POST', '/v1/payment_intents', CREATE_PARAMS, create),
   listing('payment_intent', '/v1/payment_intents', ['customer']),
   reading('payment_intent', '/v1/payment_intents', 'intent'),
   {
     method: 'POST',
     path: '/v1/payment_intents/:id/confirm',
-    params: ['payment_method', 'off_session', 'return_url', 'setup_future_usage', 'expand'],
+    params: ['payment_method', 'off_session', 'return_url', 'setup_future_usage'],
     handle: (scope, { id, params }) => confirm(scope, id, params),
   },
-  {
-    method: 'POST',
-    path: '/v1/payment_intents/:id/cancel',
-    params: ['cancellation_reason', 'expand'],
-    handle: async (scope, { id, params }) => ({
-      status: 200,
-      body: await cancel(scope, id, text(params, 'cancellation_reason')),
-    }),
-  },
+  serving(
+    'POST',
+    '/v1/payment_intents/:id/cancel',
+    ['cancellation_reason'],
+    (scope, { id, params }) => cancel(scope, id, text(params, 'cancellation_reason')),
+  ),
 ];
 
-async function create(scope: Scope, params: Params) {
+async function create(scope: Scope, { params }: { readonly params: Params }) {
   // Without the parameter Stripe would offer every payment method of the account.
   if (texts(params, 'payment_method_types').join() !== 'card') {
     throw notInDouble('payment methods other than cards');
