@@ -5,26 +5,23 @@ import type { TestCard } from './cards.ts';
 
 /** Fields that are null in a new object, by their names. */
 function nulls(names: string): StripeObject {
-  return Object.fromEntries(
-    names
-      .trim()
-      .split(/\s+/)
-      .map((name) => [name, null]),
-  );
+  return Object.fromEntries(Array.from(names.matchAll(/\w+/g), ([name]) => [name, null]));
+}
+
+/** The fields that all objects have. */
+function base(object: string, id: string, created: number): StripeObject {
+  return { id, object, created, metadata: {} };
 }
 
 const NO_ADDRESS = nulls('city country line1 line2 postal_code state');
 
 export function customer(id: string, created: number, fields: StripeObject): StripeObject {
   return {
-    id,
-    object: 'customer',
+    ...base('customer', id, created),
     ...nulls('address currency description email name phone test_clock'),
     balance: 0,
-    created,
     delinquent: false,
     livemode: false,
-    metadata: {},
     ...fields,
   };
 }
@@ -42,8 +39,8 @@ export function paymentMethod(
   { card, expiryMonth, expiryYear, name }: EnteredCard,
 ): StripeObject {
   return {
-    id,
-    object: 'payment_method',
+    ...base('payment_method', id, created),
+    ...nulls('customer customer_account'),
     allow_redisplay: 'limited',
     billing_details: { address: NO_ADDRESS, email: null, name, phone: null, tax_id: null },
     card: {
@@ -62,25 +59,18 @@ export function paymentMethod(
       three_d_secure_usage: { supported: true },
       wallet: null,
     },
-    created,
-    customer: null,
-    customer_account: null,
     livemode: false,
-    metadata: {},
     type: 'card',
   };
 }
 
 export function setupIntent(id: string, created: number, fields: StripeObject): StripeObject {
   return {
-    id,
-    object: 'setup_intent',
+    ...base('setup_intent', id, created),
     ...nulls(`
       cancellation_reason customer description last_setup_error next_action payment_method`),
     client_secret: `${id}_secret_${id.slice(-12)}`,
-    created,
     livemode: false,
-    metadata: {},
     payment_method_types: ['card'],
     status: 'requires_payment_method',
     usage: 'off_session',
@@ -90,8 +80,7 @@ export function setupIntent(id: string, created: number, fields: StripeObject): 
 
 export function paymentIntent(id: string, created: number, fields: StripeObject): StripeObject {
   return {
-    id,
-    object: 'payment_intent',
+    ...base('payment_intent', id, created),
     ...nulls(`
       canceled_at cancellation_reason customer description last_payment_error latest_charge
       next_action payment_method processing receipt_email setup_future_usage`),
@@ -100,10 +89,8 @@ export function paymentIntent(id: string, created: number, fields: StripeObject)
     capture_method: 'automatic_async',
     client_secret: `${id}_secret_${id.slice(-12)}`,
     confirmation_method: 'automatic',
-    created,
     currency: 'usd',
     livemode: false,
-    metadata: {},
     payment_method_types: ['card'],
     status: 'requires_payment_method',
     ...fields,
@@ -118,15 +105,13 @@ export function charge(
   method: StripeObject,
 ): StripeObject {
   return {
-    id,
-    object: 'charge',
+    ...base('charge', id, created),
     ...nulls('failure_code failure_message outcome receipt_email'),
     amount: intent['amount'],
     amount_captured: 0,
     amount_refunded: 0,
     billing_details: method['billing_details'],
     captured: false,
-    created,
     currency: intent['currency'],
     customer: intent['customer'],
     description: intent['description'],
@@ -145,13 +130,10 @@ export function charge(
 
 export function refund(id: string, created: number, fields: StripeObject): StripeObject {
   return {
-    id,
-    object: 'refund',
+    ...base('refund', id, created),
     ...nulls('charge payment_intent reason'),
     amount: 0,
-    created,
     currency: 'usd',
-    metadata: {},
     status: 'succeeded',
     ...fields,
   };
@@ -162,12 +144,10 @@ const EVIDENCE_TIME = 7 * 86_400;
 
 export function dispute(id: string, created: number, fields: StripeObject): StripeObject {
   return {
-    id,
-    object: 'dispute',
+    ...base('dispute', id, created),
+    ...nulls('charge payment_intent'),
     amount: 0,
     balance_transactions: [],
-    charge: null,
-    created,
     currency: 'usd',
     enhanced_eligibility_types: [],
     evidence: { enhanced_evidence: {} },
@@ -180,8 +160,6 @@ export function dispute(id: string, created: number, fields: StripeObject): Stri
     },
     is_charge_refundable: false,
     livemode: false,
-    metadata: {},
-    payment_intent: null,
     reason: 'fraudulent',
     status: 'needs_response',
     ...fields,
@@ -190,17 +168,14 @@ export function dispute(id: string, created: number, fields: StripeObject): Stri
 
 export function account(id: string, created: number): StripeObject {
   return {
-    id,
-    object: 'account',
+    ...base('account', id, created),
+    email: null,
     business_type: 'company',
     capabilities: { card_payments: 'active', transfers: 'active' },
     charges_enabled: true,
     country: 'US',
-    created,
     default_currency: 'usd',
     details_submitted: true,
-    email: null,
-    metadata: {},
     payouts_enabled: true,
     type: 'standard',
   };
@@ -208,13 +183,11 @@ export function account(id: string, created: number): StripeObject {
 
 export function checkoutSession(id: string, created: number, fields: StripeObject): StripeObject {
   return {
-    id,
-    object: 'checkout.session',
+    ...base('checkout.session', id, created),
     ...nulls(`
       cancel_url client_reference_id currency customer customer_creation customer_details
       customer_email locale payment_intent setup_intent success_url url`),
     automatic_tax: { enabled: false, liability: null, provider: null, status: null },
-    created,
     custom_fields: [],
     custom_text: {
       after_submit: null,
@@ -223,7 +196,6 @@ export function checkoutSession(id: string, created: number, fields: StripeObjec
       terms_of_service_acceptance: null,
     },
     livemode: false,
-    metadata: {},
     mode: 'setup',
     payment_method_options: {},
     payment_method_types: ['card'],
