@@ -1,9 +1,9 @@
 import { oneOf, text } from '../../gateways/http-server/fields.ts';
-import type { Fields } from '../../gateways/http-server/fields.ts';
-import { json, readJson, RequestRefused } from '../../gateways/http-server/http.ts';
+import { RequestRefused } from '../../gateways/http-server/http.ts';
 import type { Route } from '../../gateways/http-server/http.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import type { SandboxGateway, SandboxGatewayOptions } from '../../gateways/sandbox/server.ts';
+import { controlRoute } from '../fault-proxy/control-key.ts';
 import { createFaults, readFault, REFUND_STATUSES } from './faults.ts';
 
 /** The sandbox gateway with control routes that break its answers and decide its refunds. */
@@ -27,10 +27,10 @@ export async function createFaultySandbox(options: SandboxGatewayOptions): Promi
 
 function controlRoutes(faults: ReturnType<typeof createFaults>): Route[] {
   return [
-    route('POST', '/control/faults', (fields) => faults.add(readFault(fields))),
-    route('GET', '/control/faults', () => ({ faults: faults.list() })),
-    route('DELETE', '/control/faults', () => faults.clear()),
-    route('POST', '/control/refunds', async (fields) => {
+    controlRoute('POST', 'faults', (fields) => faults.add(readFault(fields))),
+    controlRoute('GET', 'faults', () => ({ faults: faults.list() })),
+    controlRoute('DELETE', 'faults', () => faults.clear()),
+    controlRoute('POST', 'refunds', async (fields) => {
       const status = oneOf(fields, 'status', REFUND_STATUSES);
       const decided = await faults.decide(text(fields, 'key'), status);
       if (decided.count === 1) return;
@@ -38,15 +38,3 @@ function controlRoutes(faults: ReturnType<typeof createFaults>): Route[] {
     }),
   ];
 }
-
-const route = (
-  method: Route['method'],
-  path: string,
-  handle: (fields: Fields) => unknown,
-): Route => ({
-  method,
-  path,
-  access: 'key_on_loopback',
-  handle: async ({ request }) =>
-    json(200, (await handle(method === 'POST' ? await readJson(request) : {})) ?? {}),
-});

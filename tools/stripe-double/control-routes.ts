@@ -8,8 +8,9 @@ import {
   wrong,
 } from '../../gateways/http-server/fields.ts';
 import type { Fields } from '../../gateways/http-server/fields.ts';
-import { json, readJson, RequestRefused } from '../../gateways/http-server/http.ts';
-import type { Call, Route } from '../../gateways/http-server/http.ts';
+import { RequestRefused } from '../../gateways/http-server/http.ts';
+import type { Route } from '../../gateways/http-server/http.ts';
+import { controlRoute } from '../fault-proxy/control-key.ts';
 import { replaceKey, saveAccount } from './accounts.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
@@ -42,20 +43,12 @@ export function controlRoutes(options: ControlOptions): Route[] {
   return [...accountRoutes(options), ...outcomeRoutes(options), ...faultRoutes(options)];
 }
 
-const post = (path: string, handle: (fields: Fields) => Promise<unknown>): Route => ({
-  method: 'POST',
-  path: `/control/${path}`,
-  access: 'key_on_loopback',
-  handle: async ({ request }: Call) => json(200, await handle(await readJson(request))),
-});
-
 function accountRoutes({ sql, nowMs }: ControlOptions): Route[] {
   return [
-    post('accounts/key', async (fields) => {
-      await replaceKey(sql, text(fields, 'accountId'), testKey(fields));
-      return {};
-    }),
-    post('accounts', async (fields) => {
+    controlRoute('POST', 'accounts/key', (fields) =>
+      replaceKey(sql, text(fields, 'accountId'), testKey(fields)),
+    ),
+    controlRoute('POST', 'accounts', async (fields) => {
       const account = {
         secretKey: testKey(fields),
         webhookUrl: optionalText(fields, 'webhookUrl'),
@@ -66,15 +59,9 @@ function accountRoutes({ sql, nowMs }: ControlOptions): Route[] {
       }
       return { accountId: await saveAccount(sql, account, Math.floor(nowMs() / 1_000)) };
     }),
-    {
-      method: 'GET',
-      path: '/control/charges',
-      access: 'key_on_loopback',
-      handle: async ({ url }) => {
-        const query = Object.fromEntries(url.searchParams);
-        return json(200, await listCharges(sql, query));
-      },
-    },
+    controlRoute('GET', 'charges', (_fields, url) =>
+      listCharges(sql, Object.fromEntries(url.searchParams)),
+    ),
   ];
 }
 
@@ -86,7 +73,7 @@ function testKey(fields: Fields): string {
 
 function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
   return [
-    post('outcomes', async (fields) => {
+    controlRoute('POST', 'outcomes', async (fields) => {
       const match = {
         accountId: optionalText(fields, 'accountId'),
         paymentMethodId: optionalText(fields, 'paymentMethodId'),
@@ -101,9 +88,8 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
         insert into stripe_double.forced_outcome (match, outcome, times_left)
         values (${sql.json(match as JSONValue)}, ${sql.json(outcome)},
           ${wholeNumber(fields, 'count', COUNT)})`;
-      return {};
     }),
-    post('settle', (fields) => {
+    controlRoute('POST', 'settle', (fields) => {
       const id = text(fields, 'paymentIntentId');
       const why = fields['code'] === undefined ? null : readDecline(fields);
       return onObject(id, async (scope) => {
@@ -120,26 +106,24 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
         return { status: settled.status };
       });
     }),
-    post('disputes', (fields) => openDispute(fields, onObject)),
-    post('disputes/close', (fields) => {
+    controlRoute('POST', 'disputes', (fields) => openDispute(fields, onObject)),
+    controlRoute('POST', 'disputes/close', (fields) => {
       const id = text(fields, 'disputeId');
       const status = oneOf(fields, 'status', ['won', 'lost'] as const);
       return onObject(id, async (scope) => {
         const open = await waiting(scope, 'dispute', id, 'needs_response');
         const closed = await scope.book.update(open, { status });
         scope.emit('charge.dispute.closed', closed.body);
-        return {};
       });
     }),
-    post('cards', (fields) => updateCard(fields, onObject)),
-    post('refunds/pending', (fields) => {
+    controlRoute('POST', 'cards', (fields) => updateCard(fields, onObject)),
+    controlRoute('POST', 'refunds/pending', (fields) => {
       const id = text(fields, 'chargeId');
       return onObject(id, async ({ book }) => {
         await book.update(await book.lock('charge', id), {}, { pendingRefunds: true });
-        return {};
       });
     }),
-    post('refunds/settle', (fields) => {
+    controlRoute('POST', 'refunds/settle', (fields) => {
       const chargeId = optionalText(fields, 'chargeId');
       const failure = optionalText(fields, 'failure');
       return onObject(chargeId ?? text(fields, 'refundId'), async (scope) => {
@@ -147,7 +131,6 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
         // At Stripe a refund that succeeded may fail later.
         await waiting(scope, 'refund', id, 'pending', ...(failure === null ? [] : ['succeeded']));
         await settleRefund(scope, id, failure);
-        return {};
       });
     }),
   ];
@@ -155,34 +138,23 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
 
 function faultRoutes({ events, holds }: ControlOptions): Route[] {
   return [
-    post('events', async (fields) => {
+    controlRoute('POST', 'events', (fields) =>
       events.addRule({
         action: oneOf(fields, 'action', EVENT_ACTIONS),
         type: optionalText(fields, 'type'),
         count: wholeNumber(fields, 'count', COUNT),
-      });
-      return {};
-    }),
-    post('events/release', async () => {
-      await events.release();
-      return {};
-    }),
-    post('holds', async (fields) => {
-      holds.add(text(fields, 'path'), wholeNumber(fields, 'count', COUNT));
-      return {};
-    }),
-    {
-      method: 'GET',
-      path: '/control/holds',
-      access: 'key_on_loopback',
-      handle: async () => json(200, { held: holds.held() }),
-    },
-    post('holds/release', async (fields) => {
+      }),
+    ),
+    controlRoute('POST', 'events/release', () => events.release()),
+    controlRoute('POST', 'holds', (fields) =>
+      holds.add(text(fields, 'path'), wholeNumber(fields, 'count', COUNT)),
+    ),
+    controlRoute('GET', 'holds', () => ({ held: holds.held() })),
+    controlRoute('POST', 'holds/release', (fields) =>
       holds.release(
         fields['count'] === undefined ? undefined : wholeNumber(fields, 'count', COUNT),
-      );
-      return {};
-    }),
+      ),
+    ),
   ];
 }
 
@@ -208,7 +180,7 @@ function openDispute(fields: Fields, onObject: ControlOptions['onObject']): Prom
 }
 
 /** As the card network does. The card's behaviour does not change. */
-function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promise<StripeObject> {
+function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promise<void> {
   const id = text(fields, 'paymentMethodId');
   return onObject(id, async (scope) => {
     const method = await scope.book.lock('payment_method', id);
@@ -220,7 +192,6 @@ function updateCard(fields: Fields, onObject: ControlOptions['onObject']): Promi
     };
     const updated = await scope.book.update(method, { card });
     scope.emit('payment_method.automatically_updated', updated.body);
-    return {};
   });
 }
 
