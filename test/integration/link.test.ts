@@ -63,11 +63,7 @@ test('a link’s use is released when the payment of its cancelled checkout is d
   const form = await begin(shortUrl);
   const ref = await lastSoldBy(env, shortUrl);
   const { subscriptionId } = ref;
-  const match = { subscriptionId };
-  const lose = { operation: 'charge', fault: 'lose_answer', count: 1_000, match };
-  await env.control('POST', '/control/faults', lose);
-  const failingLookup = { operation: 'lookup', fault: 'error_500', count: 1_000, match: {} };
-  await env.control('POST', '/control/faults', failingLookup);
+  await env.gatewayAway('done', { subscriptionId });
   let waiting = await enterCardOn(form, cardOf('4000 0000 0000 0002'));
   await eventually(async () => {
     // On a busy machine the page first asks the payer to wait for a worker.
@@ -80,7 +76,7 @@ test('a link’s use is released when the payment of its cancelled checkout is d
   expect((await rowOf(env, shortUrl)).uses).toBe(1);
   expect((await openPage(shortUrl)).status).toBe(410);
 
-  await env.control('DELETE', '/control/faults');
+  await env.gatewayBack();
   await env.workflows.recheck(ref);
   await expect.poll(async () => (await rowOf(env, shortUrl)).uses).toBe(0);
   expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['declined']);

@@ -104,12 +104,10 @@ describe('a manual retry', () => {
 
   test('waits for a look-up that finds its charge [D-31]', async ({ env, shop }) => {
     const { ref, retry, outcomes } = await unpaid(env, shop, 'card_declined', 1);
-    const order = (fault: object) => env.control('POST', '/control/faults', fault);
-    await order({ operation: 'charge', fault: 'lose_answer', count: 1_000 });
-    await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+    await env.gatewayAway();
     const answer = retry();
     await eventually(async () => expect((await env.state(ref)).openAttempt?.lookups).toBe(1));
-    await env.control('DELETE', '/control/faults');
+    await env.gatewayBack();
     expect(await answer).toMatchObject({ success: true, status: 'ACTIVE', errorCode: null });
     expect(await outcomes()).toEqual(['succeeded', 'declined', 'succeeded']);
   });
@@ -139,12 +137,11 @@ async function hasAcceptedSinceRecheck(env: TestEnvironment, ref: SubscriptionRe
 async function retriedDuringLookUp(env: TestEnvironment, shop: Shop) {
   const subscription = await unpaid(env, shop, 'stolen_card', 1, 2);
   const { ref, retry } = subscription;
-  const order = (fault: object) => env.control('POST', '/control/faults', fault);
-  await order({ operation: 'charge', fault: 'lose_answer', effect: 'none', count: 1_000 });
-  await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
+  await env.gatewayAway('none');
   const pending = { status: 400, errorCode: 'payment_outcome_pending' };
   await expect(retry()).rejects.toMatchObject(pending);
-  await env.control('DELETE', '/control/faults');
+  await env.gatewayBack();
+  const order = (fault: object) => env.control('POST', '/control/faults', fault);
   // The first look-up takes longer than a local activity may take. The next ones fail.
   await order({ operation: 'lookup', fault: 'delay', delayMs: 60_000, count: 1 });
   await order({ operation: 'lookup', fault: 'error_500', count: 1_000 });
@@ -168,7 +165,7 @@ test('a manual retry that waited for a charge of unknown outcome is refused as p
 }) => {
   const retried = await retriedDuringLookUp(env, shop);
   expect(await retried.answer).toBe('payment_outcome_pending');
-  await env.control('DELETE', '/control/faults');
+  await env.gatewayBack();
   await env.workflows.recheck(retried.ref);
   await expect.poll(async () => (await env.state(retried.ref)).status).toBe('ENDED');
   await expect.poll(retried.repeat).toBe('operation_not_allowed');

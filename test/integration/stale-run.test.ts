@@ -141,9 +141,7 @@ test('a look-up that ends after the row has changed returns the row to its run [
   env,
 }) => {
   const { clock, ref } = await onClock(env, { cycleCount: 3 });
-  const fault = { match: {}, count: 1_000, fault: 'error_500' };
-  await env.control('POST', '/control/faults', { ...fault, operation: 'charge', effect: 'none' });
-  await env.control('POST', '/control/faults', { ...fault, operation: 'lookup', effect: 'done' });
+  await env.gatewayAway('none');
   await env.sendClock(clock, Date.parse('2027-06-10T12:00:00Z'));
   await expect.poll(async () => (await env.state(ref)).openAttempt).toMatchObject({ lookups: 1 });
   const state = await env.state(ref);
@@ -160,7 +158,7 @@ test('a look-up that ends after the row has changed returns the row to its run [
     kind: 'adopt',
     state: { version: state.version + 1, terms: { amountMinor: 2_500 } },
   });
-  await env.control('DELETE', '/control/faults');
+  await env.gatewayBack();
 });
 
 test('a card is not sent to the gateway when the row of its checkout has ended [D-32, D-33]', async ({

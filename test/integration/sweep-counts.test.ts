@@ -51,17 +51,7 @@ test('the sweep repairs a subscription that a charge of unknown outcome keeps be
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
   await payCheckout(env, ref);
   const before = await counted(env);
-  const faults = { match: {}, count: 100 };
-  await env.control('POST', '/control/faults', {
-    ...faults,
-    operation: 'charge',
-    fault: 'lose_answer',
-  });
-  await env.control('POST', '/control/faults', {
-    ...faults,
-    operation: 'lookup',
-    fault: 'error_500',
-  });
+  await env.gatewayAway();
   const targetAt = Date.parse('2027-02-02T00:00:00Z');
   await env.sendClock(clock, targetAt);
   await vi.waitFor(
@@ -84,7 +74,7 @@ test('the sweep repairs a subscription that a charge of unknown outcome keeps be
   expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
   await env.db.update(testClocks).set({ targetAt });
 
-  await env.control('DELETE', '/control/faults');
+  await env.gatewayBack();
   await env.startWorkers();
   await env.advance(clock, targetAt);
   expect(await repairsOf(env)).toEqual({});

@@ -19,15 +19,7 @@ async function undecidedIn(env: TestEnvironment) {
   const clock = await env.createClock(createdAt);
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
   await payCheckout(env, ref);
-  const fails = { fault: 'error_500', count: 1_000 };
-  const match = { subscriptionId: ref.subscriptionId };
-  await env.control('POST', '/control/faults', {
-    ...fails,
-    operation: 'charge',
-    effect: 'none',
-    match,
-  });
-  await env.control('POST', '/control/faults', { ...fails, operation: 'lookup', match: {} });
+  await env.gatewayAway('none', { subscriptionId: ref.subscriptionId });
   await env.sendClock(clock, at(FEBRUARY));
   await expect.poll(async () => (await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0);
   expect(await env.book(ref)).toMatchObject([{ outcome: 'succeeded' }]);
@@ -37,7 +29,7 @@ async function undecidedIn(env: TestEnvironment) {
     order: async (command: Command) =>
       expect(await env.execute(ref, command)).toMatchObject({ kind: 'result' }),
     heal: async () => {
-      await env.control('DELETE', '/control/faults');
+      await env.gatewayBack();
       await env.workflows.recheck(ref);
       await expect.poll(async () => (await env.state(ref)).openAttempt).toBeNull();
     },

@@ -241,6 +241,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     }
     return clock;
   };
+  const control = (method: ControlMethod, path: string, body?: object) =>
+    controlGateway(gatewayServer.url, method, path, body);
   let workers: Awaited<ReturnType<typeof startWorkers>> | null = await startWorkers();
   /**
    * Starts the subscription's workflow until Temporal confirms the start. One start waits 1 s for Temporal. The sweep
@@ -340,8 +342,15 @@ export async function createEnvironment<Server extends TemporalPlace>(
         'GET',
         `/control/charges?subscriptionId=${ref.subscriptionId}`,
       ).then(({ charges }) => charges),
-    control: (method: ControlMethod, path: string, body?: object) =>
-      controlGateway(gatewayServer.url, method, path, body),
+    control,
+    /** Charges that match have `effect` and get no answer. All look-ups are answered with 500. */
+    gatewayAway: async (effect: 'done' | 'none' = 'done', match: object = {}) => {
+      const lost = { operation: 'charge', fault: 'lose_answer', effect, match, count: 10_000 };
+      await control('POST', '/control/faults', lost);
+      const failing = { operation: 'lookup', fault: 'error_500', count: 10_000 };
+      await control('POST', '/control/faults', failing);
+    },
+    gatewayBack: () => control('DELETE', '/control/faults'),
     async close() {
       await workers?.stop();
       await delivery.stop(20_000);

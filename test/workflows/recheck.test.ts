@@ -65,23 +65,6 @@ function expectScheduled(delay: number): void {
   expect(delay).toBeLessThanOrEqual(300);
 }
 
-/** Sets the gateway to make each charge without an answer, and to answer each look-up with 500. */
-async function gatewayIsAway(env: TestEnvironment): Promise<void> {
-  const all = { match: {}, count: 10_000 };
-  await env.control('POST', '/control/faults', {
-    ...all,
-    operation: 'charge',
-    fault: 'lose_answer',
-  });
-  await env.control('POST', '/control/faults', {
-    ...all,
-    operation: 'lookup',
-    fault: 'error_500',
-  });
-}
-
-const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/faults');
-
 const recheck = (env: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
   env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).signal(recheckSignal);
 
@@ -103,7 +86,7 @@ async function undecided(env: TimeSkippingEnvironment, testClockId: string | nul
     terms: { cycleCount: 2, interval: 'DAY' },
   });
   await payCheckout(env, ref);
-  await gatewayIsAway(env);
+  await env.gatewayAway();
   askedAt.length = 0;
   if (testClockId === null) await env.server.sleep(DAY + 1_000);
   else await env.sendClock(testClockId, createdAt + DAY);
@@ -134,7 +117,7 @@ const types = async (env: TestEnvironment, ref: SubscriptionRef) =>
 describe('a recheck signal to a subscription', () => {
   test('asks the gateway at once about a charge of unknown outcome [D-40]', async ({ env }) => {
     const ref = await undecided(env);
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     await recheck(env, ref);
     await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + 1);
@@ -151,7 +134,7 @@ describe('a recheck signal to a subscription', () => {
   }) => {
     const clock = await env.createClock(await env.server.currentTimeMs());
     const ref = await undecided(env, clock);
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     await recheck(env, ref);
     await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + 1);
@@ -172,7 +155,7 @@ describe('a recheck signal to a subscription', () => {
     await env.server.sleep(5 * MINUTE);
     await expect.poll(() => askedAt).toHaveLength(CALLS + RECHECKS + 1);
     expectScheduled(delayOver(RECHECKS));
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     await env.server.sleep(5 * MINUTE);
     await expect.poll(async () => (await env.state(ref)).status).toBe('ENDED');
     expect(askedAt).toHaveLength(CALLS + RECHECKS + 2);
@@ -183,7 +166,7 @@ describe('a recheck signal to a subscription', () => {
     env,
   }) => {
     const ref = await undecided(env);
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     const { runId } = await handle.describe();
     failingReads = 7;
@@ -242,7 +225,7 @@ describe('a recheck signal to a payment', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await gatewayIsAway(env);
+    await env.gatewayAway();
     const handle = await env.client.workflow.start('payment', {
       workflowId: orderWorkflowId('payment', ref.intentId),
       taskQueue: `${env.taskQueuePrefix}billing`,
@@ -257,7 +240,7 @@ describe('a recheck signal to a payment', () => {
     await env.server.sleep(5 * MINUTE);
     await expect.poll(() => askedAt).toHaveLength(CALLS + RECHECKS + 1);
     expectScheduled(delayOver(RECHECKS));
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     await handle.signal(recheckPayment);
     expect(await handle.result()).toMatchObject({ outcome: { kind: 'succeeded' } });
     expect(askedAt).toHaveLength(CALLS + RECHECKS + 2);

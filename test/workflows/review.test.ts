@@ -73,19 +73,6 @@ const daysSince = (from = 0) =>
 
 const seconds = () => secondsFromFirst(calledAt);
 
-async function gatewayIsAway(env: TestEnvironment, effect: 'done' | 'none'): Promise<void> {
-  const all = { match: {}, count: 1_000 };
-  const charge = { ...all, operation: 'charge', fault: 'lose_answer', effect };
-  await env.control('POST', '/control/faults', charge);
-  await env.control('POST', '/control/faults', {
-    ...all,
-    operation: 'lookup',
-    fault: 'error_500',
-  });
-}
-
-const gatewayIsBack = (env: TestEnvironment) => env.control('DELETE', '/control/faults');
-
 /** Creates a subscription whose second cycle is declined. The next retry is four hours later. */
 async function unpaid(env: TimeSkippingEnvironment) {
   const createdAt = await env.server.currentTimeMs();
@@ -118,7 +105,7 @@ describe('a gateway outage', () => {
     env,
   }) => {
     const ref = await unpaid(env);
-    await gatewayIsAway(env, 'done');
+    await env.gatewayAway('done');
     isMade = (call) => call === 0 || call > 5;
     await env.server.sleep(3 * HOUR + 5 * 60_000);
     await waitForState(env, ref, { openAttempt: { trigger: 'automatic_retry' } });
@@ -132,7 +119,7 @@ describe('a gateway outage', () => {
     expect(await command(env, ref, 'pause')).toEqual(done);
     await env.server.sleep(50 * 60_000);
     expect(await command(env, ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     await env.server.sleep(5 * 60_000);
     await waitForState(env, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
     expect((await env.book(ref)).map(({ outcome, sentCount }) => [outcome, sentCount])).toEqual([
@@ -146,7 +133,7 @@ describe('a gateway outage', () => {
     env,
   }) => {
     const ref = await unpaid(env);
-    await gatewayIsAway(env, 'none');
+    await env.gatewayAway('none');
     isMade = (call) => call === 0 || call >= FIRST_DAY_CALLS - 1;
     await env.server.sleep(3 * HOUR + 25.5 * HOUR);
     await waitForState(env, ref, {
@@ -172,7 +159,7 @@ describe('a gateway outage', () => {
     const id = waiting?.subjectId ?? '';
     const outcome = 'not_charged' as const;
     expect(await decideReview(env.db, id, { ...decision, outcome })).toMatchObject({ ok: true });
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     await env.workflows.recheck(ref);
     // The next date of the retry plan has passed, so the retry is made at once under a new key.
     await waitForState(env, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });
@@ -192,7 +179,7 @@ describe('a gateway outage', () => {
     payments,
   }) => {
     const ref = await payments.tokenised();
-    await gatewayIsAway(env, 'none');
+    await env.gatewayAway('none');
     isMade = (call) => call === 0 || call >= FIRST_DAY_CALLS - 1;
     const input = { order: { ...ref, token: null }, lookups: 0 };
     const workflowId = `payment/${ref.intentId}`;
@@ -206,7 +193,7 @@ describe('a gateway outage', () => {
     expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
     expectFirstDay(calledAt.slice(0, FIRST_DAY_CALLS));
     expect(daysSince(calledAt[FIRST_DAY_CALLS - 1])).toEqual([0, 1]);
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     const [waiting] = await listReviews(env.db, { settled: false, limit: 10 });
     expect(waiting).toMatchObject({ ...ref, subscriptionId: null, amountMinor: 5_000 });
     await decideReview(env.db, waiting?.subjectId ?? '', {
@@ -229,7 +216,7 @@ describe('a gateway outage', () => {
 describe('a payment settled as not charged', () => {
   async function settledAsNotCharged(env: TimeSkippingEnvironment, payments: Payments) {
     const ref = await payments.tokenised();
-    await gatewayIsAway(env, 'none');
+    await env.gatewayAway('none');
     const input = { ...ref, token: null, nowAt: Date.now(), lookups: FIRST_DAY_CALLS - 1 };
     expect(await env.activities.chargePayment(input)).toMatchObject({ needsPerson: true });
     const [attempt] = await env.db
@@ -239,7 +226,7 @@ describe('a payment settled as not charged', () => {
     if (!attempt) throw new Error('no attempt');
     const decision = { gatewayId: null, code: null, by: 'Ada', note: 'nothing there' };
     await decideReview(env.db, attempt.id, { ...decision, outcome: 'not_charged' });
-    await gatewayIsBack(env);
+    await env.gatewayBack();
     calledAt.length = 0;
     expect(await env.activities.chargePayment(input)).toEqual({
       kind: 'declined',
