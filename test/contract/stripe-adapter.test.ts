@@ -4,19 +4,19 @@ import type { AddressInfo } from 'node:net';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished } from 'vitest';
 import { freePort } from '../../tools/embedded/ports.ts';
-import type { ChargeRequest } from '../../gateways/port.ts';
-import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { createPace } from '../../gateways/stripe/pace.ts';
-import { onStripe as it, savedCard, submitForm } from '../support/stripe.ts';
+import {
+  gatewayOf,
+  onStripe as it,
+  preparedCharge,
+  refuseNext,
+  submitForm,
+} from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
 /** The behaviour of Stripe's adapter beyond the contract of all gateways. */
 
-const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm', count: 1 };
-
-function gatewayOf({ secretKey, id, proxy }: StripeWorld, url = proxy.url) {
-  return createStripeGateway({ secretKey, accountId: id, timeoutMs: 20_000, url });
-}
+const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm' };
 
 /** Starts a server that passes each request on to `target`. `spoil` gets the body of the answer and answers instead. */
 async function startSpoilingProxy(
@@ -37,28 +37,6 @@ async function startSpoilingProxy(
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   return server;
-}
-
-/** Saves a card and prepares a charge of 19.99 USD. Returns the request that makes the charge. */
-async function preparedCharge(world: StripeWorld, number?: string): Promise<ChargeRequest> {
-  const { customer, payment_method } = await savedCard(world.stripe, number);
-  const request = {
-    key: `charge:in_${customer}:1`,
-    gatewayChargeId: null,
-    gatewayMethodId: `${customer}/${payment_method}`,
-    amountMinor: 1_999,
-    currency: 'USD',
-    reference: {
-      merchantId: 'mer_1',
-      intentId: 'in_1',
-      subscriptionId: 'sub_1',
-      cycleNumber: 2,
-      paymentMethodId: 'pmt_1',
-    },
-  };
-  const made = await gatewayOf(world).prepare?.(request);
-  if (made?.kind !== 'prepared') throw new Error(`not prepared: ${made?.kind}`);
-  return { ...request, gatewayChargeId: made.gatewayChargeId };
 }
 
 describe('a charge at Stripe', () => {
@@ -104,7 +82,7 @@ describe('a charge at Stripe', () => {
     world,
   }) => {
     const request = await preparedCharge(world);
-    const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId ?? '');
+    const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId);
     expect(intent).toMatchObject({
       status: 'requires_confirmation',
       amount: 1_999,
@@ -128,9 +106,7 @@ describe('a charge at Stripe', () => {
     [503, 'api_error', 'unknown'],
   ] as const)('whose request gets %i %s is %s', async ([status, code, kind], { world }) => {
     const request = await preparedCharge(world);
-    const body = { error: { type: 'api_error', code, message: 'ordered' } };
-    await world.faults('DELETE', 'faults');
-    await world.faults('POST', 'faults', { ...CONFIRM, fault: 'answer', status, body });
+    await refuseNext(world, CONFIRM, { type: 'api_error', code }, status);
     expect((await gatewayOf(world).charge(request)).kind).toBe(kind);
     expect(await gatewayOf(world).lookup(request)).toEqual({ kind: 'absent' });
     expect((await gatewayOf(world).charge(request)).kind).toBe('succeeded');
@@ -160,7 +136,7 @@ describe('a charge at Stripe', () => {
     const request = await preparedCharge(world);
     const server = await startSpoilingProxy(world.proxy.url, spoil);
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    expect((await gatewayOf(world, url).charge(request)).kind).toBe('unknown');
+    expect((await gatewayOf(world, { url }).charge(request)).kind).toBe('unknown');
     expect(await gatewayOf(world).lookup(request)).toMatchObject({ kind: 'succeeded' });
     server.close();
   });
@@ -168,7 +144,7 @@ describe('a charge at Stripe', () => {
   it('is not sent when no server listens at the address', async ({ world }) => {
     const request = await preparedCharge(world);
     const port = await freePort();
-    const gateway = gatewayOf(world, `http://127.0.0.1:${port}`);
+    const gateway = gatewayOf(world, { url: `http://127.0.0.1:${port}` });
     expect((await gateway.charge(request)).kind).toBe('not_sent');
   });
 
@@ -177,13 +153,7 @@ describe('a charge at Stripe', () => {
   }) => {
     const request = await preparedCharge(world);
     const pace = createPace('test');
-    const gateway = createStripeGateway({
-      secretKey: world.secretKey,
-      accountId: world.id,
-      timeoutMs: 20_000,
-      url: world.proxy.url,
-      pace,
-    });
+    const gateway = gatewayOf(world, { pace });
     // Each call renews the wait, so the rate limiter lets nothing through until the interval is cleared.
     pace.backOff();
     const renewal = setInterval(() => pace.backOff(), 100);
@@ -206,18 +176,8 @@ describe('a charge at Stripe', () => {
       take: async (method: string) => void calls.push(method),
       backOff: () => void calls.push('back off'),
     };
-    const gateway = createStripeGateway({
-      secretKey: world.secretKey,
-      accountId: world.id,
-      timeoutMs: 20_000,
-      url: world.proxy.url,
-      pace,
-    });
-    const body = {
-      error: { type: 'invalid_request_error', code: 'rate_limit', message: 'ordered' },
-    };
-    await world.faults('DELETE', 'faults');
-    await world.faults('POST', 'faults', { ...CONFIRM, fault: 'answer', status: 429, body });
+    const gateway = gatewayOf(world, { pace });
+    await refuseNext(world, CONFIRM, { code: 'rate_limit' }, 429);
     expect((await gateway.charge(request)).kind).toBe('not_sent');
     expect((await gateway.charge(request)).kind).toBe('succeeded');
     expect(calls).toEqual(['POST', 'back off', 'POST']);
@@ -225,7 +185,7 @@ describe('a charge at Stripe', () => {
 
   it('has no effect when Stripe refuses the secret key', async ({ world }) => {
     const request = await preparedCharge(world);
-    const gateway = gatewayOf({ ...world, secretKey: 'sk_test_unknown' });
+    const gateway = gatewayOf(world, { secretKey: 'sk_test_unknown' });
     expect((await gateway.charge(request)).kind).toBe('not_sent');
     expect((await gateway.lookup(request)).kind).toBe('unknown');
     expect(await gatewayOf(world).lookup(request)).toEqual({ kind: 'absent' });
@@ -282,7 +242,7 @@ describe('a charge at Stripe while the payer is present', () => {
     expect(location?.startsWith(`${BACK}?`)).toBe(true);
     const { gatewayChargeId } = request;
     expect(await gateway.lookup(request)).toEqual({ kind: 'succeeded', gatewayChargeId });
-    expect(await world.stripe.paymentIntents.retrieve(gatewayChargeId ?? '')).toMatchObject({
+    expect(await world.stripe.paymentIntents.retrieve(gatewayChargeId)).toMatchObject({
       setup_future_usage: 'off_session',
       amount_received: 1_999,
     });
@@ -309,7 +269,7 @@ describe('a charge at Stripe while the payer is present', () => {
     const { location } = await submitForm(payerUrl, { outcome: 'complete' });
     expect(location).toContain('redirect_status=failed');
     expect(await gateway.withdraw?.(request)).toEqual({ kind: 'withdrawn' });
-    const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId ?? '');
+    const intent = await world.stripe.paymentIntents.retrieve(request.gatewayChargeId);
     expect(intent).toMatchObject({ status: 'canceled', amount_received: 0 });
   });
 

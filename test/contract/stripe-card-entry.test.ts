@@ -1,17 +1,12 @@
 import { describe, expect } from 'vitest';
 import { freePort } from '../../tools/embedded/ports.ts';
 import type { CardEntryRequest } from '../../gateways/port.ts';
-import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { openCardEntry } from '../../gateways/stripe/card-entry.ts';
-import { cardEntry, onStripe as it, submitCard } from '../support/stripe.ts';
+import { cardEntry, gatewayOf, onStripe as it, submitCard } from '../support/stripe.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
 const HOUR_MS = 3_600_000;
 const OPEN = { method: 'POST', path: '/v1/checkout/sessions' };
-
-function gatewayOf({ secretKey, id, proxy }: StripeWorld, timeoutMs = 20_000, url = proxy.url) {
-  return createStripeGateway({ secretKey, accountId: id, timeoutMs, url });
-}
 
 async function open(world: StripeWorld, request: CardEntryRequest): Promise<string> {
   const opened = await gatewayOf(world).openCardEntry?.(request);
@@ -131,7 +126,7 @@ describe('a page of Stripe to enter a card', () => {
 
   it('is not opened when no server listens at the address', async ({ world }) => {
     const port = await freePort();
-    const gateway = gatewayOf(world, 20_000, `http://127.0.0.1:${port}`);
+    const gateway = gatewayOf(world, { url: `http://127.0.0.1:${port}` });
     expect((await gateway.openCardEntry?.(cardEntry()))?.kind).toBe('not_sent');
   });
 
@@ -145,7 +140,7 @@ describe('a page of Stripe to enter a card', () => {
       const request = cardEntry();
       await world.faults('DELETE', 'faults');
       await world.faults('POST', 'faults', { ...OPEN, count: 1, ...fault });
-      const impatient = gatewayOf(world, 1_000);
+      const impatient = gatewayOf(world, { timeoutMs: 1_000 });
       expect((await impatient.openCardEntry?.(request))?.kind).toBe('unknown');
       expect(await open(world, request)).toContain('/checkout/cs_test_');
     },

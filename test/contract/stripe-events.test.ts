@@ -1,7 +1,7 @@
 import { Stripe } from 'stripe';
 import { describe, expect } from 'vitest';
-import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import {
+  gatewayOf,
   onStripe as it,
   prepare,
   savedCard,
@@ -12,19 +12,6 @@ import {
 import type { ReceivedEvent, StripeWorld } from '../support/stripe.ts';
 
 /** Stripe's adapter reads inbound events, and looks up the objects that the events name. */
-
-function gatewayOf(
-  { secretKey, id, proxy }: StripeWorld,
-  webhookSecrets: readonly string[] = [WEBHOOK_SECRET],
-) {
-  return createStripeGateway({
-    secretKey,
-    accountId: id,
-    webhookSecrets,
-    timeoutMs: 20_000,
-    url: proxy.url,
-  });
-}
 
 type Gateway = ReturnType<typeof gatewayOf>;
 
@@ -106,10 +93,10 @@ describe('an event of Stripe', () => {
   it('is accepted when one of two secrets matches, as during a rotation', async ({ world }) => {
     const { gatewayChargeId } = await payment(world);
     const event = await lastEvent(world, gatewayChargeId, 2);
-    const rotating = gatewayOf(world, ['whsec_new', WEBHOOK_SECRET]);
+    const rotating = gatewayOf(world, { webhookSecrets: ['whsec_new', WEBHOOK_SECRET] });
     expect(read(rotating, event)).toMatchObject([{ kind: 'charge', gatewayChargeId }]);
-    expect(read(gatewayOf(world, ['whsec_new']), event)).toBe('bad_signature');
-    expect(read(gatewayOf(world, []), event)).toBe('bad_signature');
+    expect(read(gatewayOf(world, { webhookSecrets: ['whsec_new'] }), event)).toBe('bad_signature');
+    expect(read(gatewayOf(world, { webhookSecrets: [] }), event)).toBe('bad_signature');
   });
 
   it('is refused when it was changed, is old, or has no signature', async ({ world }) => {

@@ -1,8 +1,12 @@
 import { describe, expect } from 'vitest';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
-import type { ChargeRequest } from '../../gateways/port.ts';
-import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
-import { onStripe as it, savedCard } from '../support/stripe.ts';
+import {
+  chargeRequest,
+  gatewayOf,
+  onStripe as it,
+  preparedCharge,
+  refuseNext,
+} from '../support/stripe.ts';
 import { STORED_500_HEADER } from '../../tools/stripe-double/api.ts';
 import type { StripeWorld } from '../support/stripe.ts';
 
@@ -11,55 +15,6 @@ import type { StripeWorld } from '../support/stripe.ts';
 const CREATE = { method: 'POST', path: '/v1/payment_intents' };
 const CONFIRM = { method: 'POST', path: '/v1/payment_intents/*/confirm' };
 const REFUND = { method: 'POST', path: '/v1/refunds' };
-
-function gatewayOf({ secretKey, id, proxy }: StripeWorld) {
-  return createStripeGateway({ secretKey, accountId: id, timeoutMs: 20_000, url: proxy.url });
-}
-
-async function requestOf(
-  world: StripeWorld,
-  amountMinor = 1_999,
-  currency = 'USD',
-): Promise<ChargeRequest> {
-  const { customer, payment_method } = await savedCard(world.stripe);
-  return {
-    key: `charge:in_${customer}:1`,
-    gatewayChargeId: null,
-    gatewayMethodId: `${customer}/${payment_method}`,
-    amountMinor,
-    currency,
-    reference: {
-      merchantId: 'mer_1',
-      intentId: 'in_1',
-      subscriptionId: 'sub_1',
-      cycleNumber: 2,
-      paymentMethodId: 'pmt_1',
-    },
-  };
-}
-
-async function prepared(world: StripeWorld): Promise<ChargeRequest & { gatewayChargeId: string }> {
-  const request = await requestOf(world);
-  const made = await gatewayOf(world).prepare?.(request);
-  if (made?.kind !== 'prepared') throw new Error(`not prepared: ${made?.kind}`);
-  return { ...request, gatewayChargeId: made.gatewayChargeId };
-}
-
-/** Makes Stripe refuse the next matching request with 400, without any effect. */
-async function refuseNext(
-  world: StripeWorld,
-  request: { method: string; path: string },
-  error: { type?: string; code?: string; param?: string; message?: string },
-) {
-  await world.faults('DELETE', 'faults');
-  await world.faults('POST', 'faults', {
-    ...request,
-    count: 1,
-    fault: 'answer',
-    status: 400,
-    body: { error: { type: 'invalid_request_error', message: 'ordered by the test', ...error } },
-  });
-}
 
 const declined = (gatewayCode: string, gatewayChargeId: string | null = null) => ({
   kind: 'declined',
@@ -77,7 +32,7 @@ describe('a charge that Stripe refuses definitely', () => {
   ] as const)(
     'is declined with processing_error and the code %s when it is refused before its confirmation [D-42]',
     async ([code, error], { world }) => {
-      const request = await requestOf(world);
+      const request = await chargeRequest(world);
       await refuseNext(world, CREATE, error);
       expect(await gatewayOf(world).prepare?.(request)).toEqual(declined(code));
     },
@@ -89,7 +44,7 @@ describe('a charge that Stripe refuses definitely', () => {
   ] as const)(
     'is declined without a request for %i minor units of %s, with the code %s [D-02, D-42]',
     async ([amountMinor, currency, code], { world }) => {
-      const request = await requestOf(world, amountMinor, currency);
+      const request = await chargeRequest(world, { amountMinor, currency });
       expect(await gatewayOf(world).prepare?.(request)).toEqual(declined(code));
     },
   );
@@ -97,7 +52,7 @@ describe('a charge that Stripe refuses definitely', () => {
   it('is cancelled at Stripe and declined when its confirmation is refused [D-40, D-42]', async ({
     world,
   }) => {
-    const request = await prepared(world);
+    const request = await preparedCharge(world);
     await refuseNext(world, CONFIRM, { code: 'amount_too_small', param: 'amount' });
     const id = request.gatewayChargeId;
     expect(await gatewayOf(world).charge(request)).toEqual(declined('amount_too_small', id));
@@ -109,7 +64,7 @@ describe('a charge that Stripe refuses definitely', () => {
   });
 
   it('is succeeded when an earlier confirmation was executed [D-40]', async ({ world }) => {
-    const request = await prepared(world);
+    const request = await preparedCharge(world);
     await world.stripe.paymentIntents.confirm(request.gatewayChargeId, { off_session: true });
     await refuseNext(world, CONFIRM, { code: 'amount_too_small', param: 'amount' });
     expect(await gatewayOf(world).charge(request)).toEqual({
@@ -125,7 +80,7 @@ describe('a request that is our mistake', () => {
     [{ type: 'idempotency_error' }],
     [{ code: 'resource_missing', param: 'intent' }],
   ] as const)('is rejected with %j and not declined [D-39]', async ([error], { world }) => {
-    const request = await requestOf(world);
+    const request = await chargeRequest(world);
     await refuseNext(world, CREATE, error);
     await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(GatewayRejectedRequest);
   });
@@ -133,7 +88,7 @@ describe('a request that is our mistake', () => {
 
 describe('a refund that Stripe refuses definitely', () => {
   async function paid(world: StripeWorld) {
-    const request = await prepared(world);
+    const request = await preparedCharge(world);
     await gatewayOf(world).charge(request);
     const { gatewayChargeId, key } = request;
     return { key: `refund:${key}`, gatewayChargeId, amountMinor: 500, currency: 'USD' };
@@ -209,7 +164,7 @@ describe('a PaymentIntent whose creation Stripe answered with 500 and stored', (
     'is created under a further key, and found there by every repeat (effect: %s) [D-32]',
     async (effect, { world }) => {
       const gateway = gatewayOf(world);
-      const request = await requestOf(world);
+      const request = await chargeRequest(world);
       await world.faults('DELETE', 'faults');
       await world.faults('POST', 'faults', {
         ...CREATE,

@@ -6,8 +6,9 @@ import { test, vi } from 'vitest';
 import { askControl } from '../../tools/embedded/control.ts';
 import type { ControlMethod } from '../../tools/embedded/control.ts';
 import { startStripeMock, stripeMockFiles } from '../../tools/embedded/stripe-mock.ts';
-import type { CardEntryRequest } from '../../gateways/port.ts';
+import type { CardEntryRequest, ChargeRequest } from '../../gateways/port.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
+import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 import { createStripeDouble } from '../../tools/stripe-double/server.ts';
 import type { StripeDoubleOptions } from '../../tools/stripe-double/server.ts';
@@ -251,4 +252,62 @@ export async function refusalOf(request: Promise<unknown>) {
   const { statusCode, rawType, code, decline_code, advice_code, param, message } =
     error as Stripe.errors.StripeError & { advice_code?: string };
   return { statusCode, rawType, code, decline_code, advice_code, param, message, error };
+}
+
+/** Stripe's adapter for the account of `world`. `changes` replaces its options. */
+export function gatewayOf(
+  { secretKey, id, proxy }: StripeWorld,
+  changes: Partial<Parameters<typeof createStripeGateway>[0]> = {},
+) {
+  return createStripeGateway({
+    secretKey,
+    accountId: id,
+    webhookSecrets: [WEBHOOK_SECRET],
+    timeoutMs: 20_000,
+    url: proxy.url,
+    ...changes,
+  });
+}
+
+/** Saves a card. Returns a request to charge it with 19.99 USD. `changes` replaces fields. */
+export async function chargeRequest(
+  { stripe }: StripeWorld,
+  { number, ...changes }: Partial<ChargeRequest> & { readonly number?: string } = {},
+): Promise<ChargeRequest> {
+  const { customer, payment_method } = await savedCard(stripe, number);
+  return {
+    key: `charge:in_${customer}:1`,
+    gatewayChargeId: null,
+    gatewayMethodId: `${customer}/${payment_method}`,
+    amountMinor: 1_999,
+    currency: 'USD',
+    reference: {
+      merchantId: 'mer_1',
+      intentId: 'in_1',
+      subscriptionId: 'sub_1',
+      cycleNumber: 2,
+      paymentMethodId: 'pmt_1',
+    },
+    ...changes,
+  };
+}
+
+/** As {@link chargeRequest}, with a PaymentIntent that waits for its confirmation. */
+export async function preparedCharge(world: StripeWorld, number?: string) {
+  const request = await chargeRequest(world, number === undefined ? {} : { number });
+  const made = await gatewayOf(world).prepare?.(request);
+  if (made?.kind !== 'prepared') throw new Error(`not prepared: ${made?.kind}`);
+  return { ...request, gatewayChargeId: made.gatewayChargeId };
+}
+
+/** Makes Stripe refuse the next matching request with `error`, without any effect. */
+export async function refuseNext(
+  world: StripeWorld,
+  request: { readonly method: string; readonly path: string },
+  error: { type?: string; code?: string; param?: string; message?: string },
+  status = 400,
+) {
+  const body = { error: { type: 'invalid_request_error', message: 'ordered', ...error } };
+  await world.faults('DELETE', 'faults');
+  await world.faults('POST', 'faults', { ...request, count: 1, fault: 'answer', status, body });
 }
