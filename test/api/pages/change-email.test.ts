@@ -1,7 +1,7 @@
 import { describe, expect } from 'vitest';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';
-import { intentBody, saveCard, setupBody } from '../../support/fixtures/payments.ts';
+import { intentBody, makeCustomer, saveCard, setupBody } from '../../support/fixtures/payments.ts';
 import { makeLink, openLink } from '../../support/hosted-pages/links.ts';
 import { fieldsOf } from '../../support/hosted-pages/page-text.ts';
 import { expectSeeOther, postForm, visit } from '../../support/hosted-pages/visits.ts';
@@ -120,8 +120,7 @@ describe.each(Object.entries(ORDERS))('the e-mail on the %s page', (kind, order)
 test('the checkout of a link shows no e-mail from the record of the customer that the link names [D-11, D-37]', async ({
   api,
 }) => {
-  const made = await api.call('POST', '/customer/create', { body: { customerDetails: ADA } });
-  const { customerId } = made.json as { customerId: string };
+  const customerId = await makeCustomer(api, 'merchant', ADA);
   const path = await makeLink(api, { customerDetails: {}, customerId });
   const sent = await (await openLink(api, path)).submit();
   const { look, request, path: home } = visit(api, `${api.url}${String(sent.headers['location'])}`);

@@ -1,6 +1,5 @@
-import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentIntents } from '../../../db/schema/payments.ts';
+import { intentsOf } from '../../support/fixtures/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
@@ -44,10 +43,7 @@ test('the receipt of a checkout stays that of the first payment after a renewal 
   const { path, subscriptionId } = await openCheckout(api);
   await comeBack(api, path, 'payment_token=tok_pays_1111');
   const ref = { merchantId: api.merchant.merchantId, subscriptionId };
-  const [intent] = await api.db
-    .select({ id: paymentIntents.id })
-    .from(paymentIntents)
-    .where(eq(paymentIntents.subscriptionId, subscriptionId));
+  const [intent] = await intentsOf(api, subscriptionId);
   const receipt = [
     ['Paid', 'US$19.99'],
     ['Merchant', 'Acme Ltd'],

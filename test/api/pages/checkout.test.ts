@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentIntents } from '../../../db/schema/payments.ts';
+import { intentsOf, makeCustomer } from '../../support/fixtures/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import { eventTypes } from '../../support/fixtures/events.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
@@ -228,12 +227,9 @@ test('the checkout page first asks for missing customer details and stores these
   expect(fieldsOf((await browse(api, path)).text).map(({ label }) => label)).toContain(
     'Card number',
   );
-  const [intent] = await api.db
-    .select({ details: paymentIntents.customerDetails, customerId: paymentIntents.customerId })
-    .from(paymentIntents)
-    .where(eq(paymentIntents.subscriptionId, subscriptionId));
+  const [intent] = await intentsOf(api, subscriptionId);
   const details = { name: 'Ada', email: 'ada@example.com', contactNumber: '+44 20 7946 0000' };
-  expect(intent!.details).toEqual(details);
+  expect(intent!.customerDetails).toEqual(details);
   const customer = await api.call('GET', `/customer/${intent!.customerId}`);
   expect(customer.json).toEqual({ customerId: intent!.customerId, customerDetails: details });
 });
@@ -241,10 +237,8 @@ test('the checkout page first asks for missing customer details and stores these
 test('the checkout page does not ask for details that the named customer already has [D-11]', async ({
   api,
 }) => {
-  const made = await api.call('POST', '/customer/create', {
-    body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
-  });
-  const { customerId } = made.json as { customerId: string };
+  const bob = { name: 'Bob', email: 'bob@example.com' };
+  const customerId = await makeCustomer(api, 'merchant', bob);
   const { path } = await openCheckout(api, { customerDetails: {}, customerId });
   expect(fieldsOf((await browse(api, path)).text)).toContainEqual({
     name: 'name',
@@ -272,11 +266,8 @@ test.for<[string, Record<string, string> | null, Record<string, string>]>([
     );
     expect(answer.status).toBe(403);
     expect(answer.text).toContain('<h1>This form is not valid any more</h1>');
-    const [intent] = await api.db
-      .select({ details: paymentIntents.customerDetails })
-      .from(paymentIntents)
-      .where(eq(paymentIntents.subscriptionId, subscriptionId));
-    expect(intent!.details).toEqual({});
+    const [intent] = await intentsOf(api, subscriptionId);
+    expect(intent!.customerDetails).toEqual({});
   },
 );
 

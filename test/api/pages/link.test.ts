@@ -1,6 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { customers } from '../../../db/schema/customers.ts';
+import { makeCustomer } from '../../support/fixtures/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import type { Answer } from '../../support/api-environment.ts';
 import {
@@ -58,10 +59,8 @@ describe('the page of a subscription link', () => {
   test('asks for no details when the customer that the link names has all of them [D-11]', async ({
     api,
   }) => {
-    const made = await api.call('POST', '/customer/create', {
-      body: { customerDetails: { name: 'Bob', email: 'bob@example.com' } },
-    });
-    const { customerId } = made.json as { customerId: string };
+    const bob = { name: 'Bob', email: 'bob@example.com' };
+    const customerId = await makeCustomer(api, 'merchant', bob);
     const path = await makeLink(api, { customerDetails: {}, customerId });
     const { page } = await openLink(api, path);
     expect(fieldsOf(page.text).map(({ name }) => name)).toEqual(['form_token', 'visit']);
@@ -259,10 +258,7 @@ describe('the submitted form of a link', () => {
   test('creates a subscription of the named customer and neither shows nor changes the customer’s record [D-11]', async ({
     api,
   }) => {
-    const made = await api.call('POST', '/customer/create', {
-      body: { customerDetails: { name: 'Bob' } },
-    });
-    const { customerId } = made.json as { customerId: string };
+    const customerId = await makeCustomer(api, 'merchant', { name: 'Bob' });
     const path = await makeLink(api, { customerDetails: {}, customerId });
     const before = await api.countRows();
     const { submit } = await openLink(api, path);

@@ -1,9 +1,10 @@
-import { and, eq } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { paymentAttempts, paymentIntents } from '../../../db/schema/payments.ts';
+import { paymentAttempts } from '../../../db/schema/payments.ts';
 import { paymentMethods } from '../../../db/schema/customers.ts';
 import { formToken } from '../../../api/pages/shared/own-requests.ts';
 import { sessionIdOf } from '../../../runtime/payer-links.ts';
+import { intentsOf } from '../../support/fixtures/payments.ts';
 import { PUBLIC_URL, SESSION_KEY, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
@@ -85,13 +86,7 @@ test('the return from the bank requests at most 30 look-ups in ten minutes for e
   api,
 }) => {
   const { subscription, path, request } = await asked(api);
-  const { subscriptionId } = subscription;
-  const [intent] = await api.db
-    .select()
-    .from(paymentIntents)
-    .where(
-      and(eq(paymentIntents.subscriptionId, subscriptionId), eq(paymentIntents.cycleNumber, 2)),
-    );
+  const [, intent] = await intentsOf(api, subscription.subscriptionId);
   const bankPage = `${path}/bank/${intent!.id}`;
   // The attempt that the payer confirms with the bank, and whose outcome is not known yet.
   await api.db

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import { eq } from 'drizzle-orm';
-import { checkoutSessions } from '../../../db/schema/checkouts.ts';
+import { sessionOf } from '../../support/hosted-pages/checkouts.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
 import {
@@ -147,11 +146,8 @@ test('a hosted payment stays open after a decline and can be cancelled [D-41, D-
 /** Pays as the payment page does when the payer returns from the card form. */
 async function payHosted(api: ApiEnvironment, intentId: string, card: string): Promise<void> {
   const { merchantId } = api.merchant;
-  const [session] = await api.db
-    .select({ id: checkoutSessions.id })
-    .from(checkoutSessions)
-    .where(eq(checkoutSessions.intentId, intentId));
-  const token = { paymentToken: `${card}-${intentId}`, checkoutSessionId: session!.id };
+  const session = await sessionOf(api, intentId, 'intentId');
+  const token = { paymentToken: `${card}-${intentId}`, checkoutSessionId: session.id };
   await api.orders.execute('payment', { merchantId, intentId, token });
 }
 

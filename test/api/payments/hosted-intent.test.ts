@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { checkoutSessions } from '../../../db/schema/checkouts.ts';
 import { paymentIntents } from '../../../db/schema/payments.ts';
+import { sessionOf } from '../../support/hosted-pages/checkouts.ts';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import {
@@ -77,10 +77,7 @@ test('the answer to a new hosted payment is its record with the URL of its page 
     tokenise: true,
     storeFrontId: 'sf_shop',
   });
-  const [session] = await api.db
-    .select()
-    .from(checkoutSessions)
-    .where(eq(checkoutSessions.intentId, record.xIntentId));
+  const session = await sessionOf(api, record.xIntentId, 'intentId');
   expect(session).toMatchObject({ purpose: 'payment', expiresAt: row!.checkoutExpiresAt });
 });
 

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { eq } from 'drizzle-orm';
-import { checkoutSessions, setupMethods } from '../../../db/schema/checkouts.ts';
+import { setupMethods } from '../../../db/schema/checkouts.ts';
+import { sessionOf } from '../../support/hosted-pages/checkouts.ts';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { makeCustomer, outcome, setupBody } from '../../support/fixtures/payments.ts';
@@ -19,14 +20,11 @@ interface Made {
 /** Saves a card as the page does when the payer returns from the card form. */
 async function save(api: ApiEnvironment, setupMethodId: string, card: string): Promise<void> {
   const { merchantId } = api.merchant;
-  const [session] = await api.db
-    .select({ id: checkoutSessions.id })
-    .from(checkoutSessions)
-    .where(eq(checkoutSessions.setupMethodId, setupMethodId));
+  const session = await sessionOf(api, setupMethodId, 'setupMethodId');
   await api.orders.execute('setupMethod', {
     merchantId,
     setupMethodId,
-    token: { paymentToken: `${card}-${setupMethodId}`, checkoutSessionId: session!.id },
+    token: { paymentToken: `${card}-${setupMethodId}`, checkoutSessionId: session.id },
   });
 }
 

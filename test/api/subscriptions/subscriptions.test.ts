@@ -1,9 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { createHash } from 'node:crypto';
-import { checkoutSessions } from '../../../db/schema/checkouts.ts';
-import { paymentIntents } from '../../../db/schema/payments.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
+import { sessionOf } from '../../support/hosted-pages/checkouts.ts';
+import { intentsOf, makeCustomer } from '../../support/fixtures/payments.ts';
 import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { expectError } from '../../support/answers.ts';
@@ -115,11 +115,7 @@ test('a read of a new subscription with a trial returns the length of the trial,
     trialPeriodInterval: 'DAY',
     status: 'CREATED',
   });
-  const intents = await api.db
-    .select()
-    .from(paymentIntents)
-    .where(eq(paymentIntents.subscriptionId, subscriptionId));
-  expect(intents).toEqual([]);
+  expect(await intentsOf(api, subscriptionId)).toEqual([]);
   expect((await eventBodies(api, subscriptionId)).map((event) => event['eventType'])).toEqual([
     'subscription.created',
   ]);
@@ -145,10 +141,7 @@ test('upfrontAmount is the amount of the first intent and of intent.created, whi
     receiptId: 'r-2',
     metadata: { order: '9' },
   });
-  const [intent] = await api.db
-    .select()
-    .from(paymentIntents)
-    .where(eq(paymentIntents.subscriptionId, subscriptionId));
+  const [intent] = await intentsOf(api, subscriptionId);
   expect(intent).toMatchObject({
     id: expect.stringMatching(/^in_/),
     cycleNumber: 1,
@@ -205,10 +198,7 @@ test('upfrontAmount is the amount of the first intent and of intent.created, whi
 test('a subscription uses the given customer unchanged, or creates one [D-11, D-10]', async ({
   api,
 }) => {
-  const made = await api.call('POST', '/customer/create', {
-    body: { customerDetails: { name: 'Bob' } },
-  });
-  const { customerId } = made.json as { customerId: string };
+  const customerId = await makeCustomer(api, 'merchant', { name: 'Bob' });
   const withGiven = await create(api, { customerId });
   const withoutOne = await create(api, { customerDetails: { name: 'Carol' } });
 
@@ -227,12 +217,9 @@ test('a subscription uses the given customer unchanged, or creates one [D-11, D-
 test('a checkout token is stored only as its hash', async ({ api }) => {
   const { subscriptionId, fwdUrl } = await create(api);
   const token = fwdUrl.split('/').at(-1)!;
-  const [session] = await api.db
-    .select()
-    .from(checkoutSessions)
-    .where(eq(checkoutSessions.subscriptionId, subscriptionId));
-  expect(session!.tokenHash).toEqual(createHash('sha256').update(token).digest());
-  expect(session!.expiresAt - session!.createdAt).toBe(24 * 3_600_000);
+  const session = await sessionOf(api, subscriptionId);
+  expect(session.tokenHash).toEqual(createHash('sha256').update(token).digest());
+  expect(session.expiresAt - session.createdAt).toBe(24 * 3_600_000);
 });
 
 test('a create request succeeds when the workflow start after the commit fails', async ({

@@ -13,10 +13,12 @@ export async function openCheckout(api: ApiEnvironment, changes: Record<string, 
   return { subscriptionId: made.subscriptionId, path: new URL(made.fwdUrl).pathname, clock };
 }
 
-export async function sessionOf({ db }: ApiEnvironment, subscriptionId: string) {
-  const [row] = await db
-    .select()
-    .from(checkoutSessions)
-    .where(eq(checkoutSessions.subscriptionId, subscriptionId));
+/** The session of the object whose id is in `column`. */
+export async function sessionOf(
+  { db }: ApiEnvironment,
+  id: string,
+  column: 'subscriptionId' | 'intentId' | 'setupMethodId' = 'subscriptionId',
+) {
+  const [row] = await db.select().from(checkoutSessions).where(eq(checkoutSessions[column], id));
   return row!;
 }
