@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { describe, expect } from 'vitest';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
 import { dumpRows } from '../support/restored-rows.ts';
@@ -20,11 +20,7 @@ const expectHeld = (env: TestEnvironment, ref: SubscriptionRef) =>
   eventually(async () => expect(await detailsOf(handleOf(env, ref))).toContain(HELD));
 
 const edit = (env: TestEnvironment, ref: SubscriptionRef) =>
-  env.workflows.execute(ref, {
-    kind: 'edit',
-    commandId: randomUUID(),
-    newAmountMinor: 2_099,
-  });
+  env.workflows.execute(ref, command('edit', { newAmountMinor: 2_099 }));
 
 describe('a restored database', () => {
   test('charges no cycle again after a command to the newer run, which is held [D-39]', async ({
@@ -83,7 +79,7 @@ describe('a restored database', () => {
   }) => {
     const { ref, clock, february, attempts } = await paidForJanuary(env);
     const restore = await dumpRows(env.db);
-    await env.execute(ref, { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' });
+    await env.execute(ref, command('cancel', { reason: 'cancelled' }));
     await handleOf(env, ref).result();
     await restore();
 

@@ -11,6 +11,7 @@ import { freePort } from '../../tools/embedded/ports.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { scrape } from '../../tools/scripts/client/scrape.ts';
 import { apiProcesses } from '../support/api-process.ts';
+import { command } from '../support/command.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOurProcess } from '../support/our-process.ts';
@@ -49,11 +50,7 @@ async function paid(env: TestEnvironment): Promise<SubscriptionRef> {
 
 /** Makes the next cycle due in 2 s of real time. */
 const makeDue = (env: TestEnvironment, ref: SubscriptionRef) =>
-  env.execute(ref, {
-    kind: 'edit',
-    commandId: randomUUID(),
-    newNextPaymentAt: Date.now() + 2_000,
-  });
+  env.execute(ref, command('edit', { newNextPaymentAt: Date.now() + 2_000 }));
 
 test('a renewal, a decline, a recovery and an unknown outcome move the metrics of the worker, and rows those of the API', async ({
   workerless: env,
@@ -82,7 +79,7 @@ test('a renewal, a decline, a recovery and an unknown outcome move the metrics o
   await fault('charge', 'decline', 1);
   await makeDue(env, ref);
   await expect.poll(() => outcomes('insufficient_funds')).toBe(1);
-  await env.execute(ref, { kind: 'manualRetry', commandId: randomUUID() });
+  await env.execute(ref, command('manualRetry'));
   expect(await outcomes('manual_retry', 'succeeded')).toBe(1);
 
   expect((await scrape(apiPort)).get('perennial_outcomes_unknown{subject="charge"}')).toBe(0);

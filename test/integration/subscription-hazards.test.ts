@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -22,10 +23,7 @@ describe('concurrent manual retries', () => {
     env,
   }) => {
     const { ref } = await unpaidIn(env);
-    const retry = async () => {
-      const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-      return env.execute(ref, command);
-    };
+    const retry = () => env.execute(ref, command('manualRetry'));
     // Both retries wait at the server, so one workflow task validates both before it executes one.
     await env.stopWorkers();
     const sent = [retry(), retry()];
@@ -105,16 +103,9 @@ describe('a command', () => {
       count: 1,
       match: { subscriptionId: ref.subscriptionId },
     });
-    const retried = env.execute(ref, {
-      kind: 'manualRetry',
-      commandId: `retry:${randomUUID()}`,
-    });
+    const retried = env.execute(ref, command('manualRetry'));
     await expect.poll(async () => (await env.state(ref)).openAttempt).not.toBeNull();
-    const edited = env.execute(ref, {
-      kind: 'edit',
-      commandId: `edit:${randomUUID()}`,
-      newAmountMinor: 9_900,
-    });
+    const edited = env.execute(ref, command('edit', { newAmountMinor: 9_900 }));
     // The gateway holds the charge until its faults are removed.
     await env.control('DELETE', '/control/faults');
     expect(await edited).toEqual({ kind: 'result', result: { kind: 'done' } });
@@ -129,12 +120,7 @@ describe('a command', () => {
     const { ref } = await unpaidIn(env);
     const currencyRow = { ...CURRENCIES.get('USD')!, minimum: 10 };
     const edit = (fields: object) =>
-      env.execute(ref, {
-        kind: 'edit',
-        commandId: randomUUID(),
-        newAmountMinor: 50,
-        ...fields,
-      });
+      env.execute(ref, command('edit', { newAmountMinor: 50, ...fields }));
     expect(await edit({})).toMatchObject({ kind: 'refused', code: 'bad_request' });
     expect(await edit({ currencyRow })).toEqual({ kind: 'result', result: { kind: 'done' } });
     expect((await env.state(ref)).terms.amountMinor).toBe(50);
@@ -144,11 +130,7 @@ describe('a command', () => {
     const { ref } = await unpaidIn(env);
     // The run may continue as new meanwhile. The server delays this if the run is younger than 1 s.
     for (let amount = 201; amount <= 212; amount += 1) {
-      const answer = await env.execute(ref, {
-        kind: 'edit',
-        commandId: `edit:${randomUUID()}`,
-        newAmountMinor: amount,
-      });
+      const answer = await env.execute(ref, command('edit', { newAmountMinor: amount }));
       expect(answer.kind).toBe('result');
     }
     expect((await env.state(ref)).terms.amountMinor).toBe(212);
@@ -174,8 +156,8 @@ describe('a subscription workflow', () => {
       count: 1,
       match: { subscriptionId: ref.subscriptionId },
     });
-    const command = { kind: 'manualRetry', commandId: `retry:${randomUUID()}` } as const;
-    const answer = env.workflows.execute(ref, command).catch((error: unknown) => error);
+    const retry = command('manualRetry');
+    const answer = env.workflows.execute(ref, retry).catch((error: unknown) => error);
     await expect.poll(async () => (await env.state(ref)).openAttempt).not.toBeNull();
     await handleOf(env, ref).terminate('terminated by an operator');
     await env.control('DELETE', '/control/faults');
@@ -187,7 +169,7 @@ describe('a subscription workflow', () => {
       'declined',
       'succeeded',
     ]);
-    expect(await env.execute(ref, command)).toMatchObject({
+    expect(await env.execute(ref, retry)).toMatchObject({
       kind: 'result',
       result: { success: true, status: 'ACTIVE' },
     });

@@ -4,6 +4,7 @@ import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import type { CommandAnswer } from '../../temporal/subscriptions/workflows.ts';
 import { recheck, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { command } from '../support/command.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { farFromTimers } from '../support/far-from-timers.ts';
@@ -155,7 +156,7 @@ describe('an activity failure', () => {
     async ([, effect], { env }) => {
       const ref = await active(env);
       faults.record = { times: 100, effect };
-      const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+      const pause = command('pause');
       await executeWhileTimePasses(env, ref, pause).catch((error: unknown) => error);
       faults.record = { times: 0, effect };
       // Longer than the longest backoff, 30 s.
@@ -177,11 +178,7 @@ describe('an activity failure', () => {
     const now = await env.server.currentTimeMs();
     const newNextPaymentAt = now + 5 * DAY;
     faults.record = { times: 7, effect: true };
-    const edit = {
-      kind: 'edit',
-      commandId: `edit:${ref.subscriptionId}`,
-      newNextPaymentAt,
-    } as const;
+    const edit = command('edit', { newNextPaymentAt });
     await executeWhileTimePasses(env, ref, edit).catch((error: unknown) => error);
     await env.server.sleep(5 * DAY);
     await expect.poll(async () => (await env.state(ref)).cyclesCharged).toBe(2);
@@ -201,16 +198,13 @@ describe('an activity failure', () => {
     const ref = await active(env);
     faults.record = { times: 7, effect: true };
     faults.loadSubscription = { times: 1_000, effect: false };
-    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+    const pause = command('pause');
     expect(await executeWhileTimePasses(env, ref, pause)).toEqual({
       kind: 'result',
       result: { kind: 'done' },
     });
-    const unpause = {
-      kind: 'unpause',
-      commandId: `unpause:${ref.subscriptionId}`,
-      newNextPaymentAt: (await env.server.currentTimeMs()) + 5 * DAY,
-    } as const;
+    const newNextPaymentAt = (await env.server.currentTimeMs()) + 5 * DAY;
+    const unpause = command('unpause', { newNextPaymentAt });
     await isDoneWhenRowIsReadAgain(env, ref, unpause);
     expect((await env.state(ref)).status).toBe('ACTIVE');
   });
@@ -223,7 +217,7 @@ describe('an activity failure', () => {
     await env.server.sleep(60_000);
     faults.loadSubscription = { times: 1_000, effect: false };
     await handle.signal(recheck);
-    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}` } as const;
+    const pause = command('pause');
     await isDoneWhenRowIsReadAgain(env, ref, pause);
     expect((await env.state(ref)).status).toBe('PAUSED');
   });
@@ -320,11 +314,7 @@ describe('an activity failure', () => {
     await env.server.sleep(dueAt - (await env.server.currentTimeMs()) + 600_000);
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     expect((await handle.describe()).status.name).toBe('RUNNING');
-    const cancel = {
-      kind: 'cancel',
-      commandId: `c:${ref.subscriptionId}`,
-      reason: 'cancelled',
-    } as const;
+    const cancel = command('cancel', { reason: 'cancelled' });
     await executeWhileTimePasses(env, ref, cancel).catch((error: unknown) => error);
     expect(await executeWhileTimePasses(env, ref, cancel)).toMatchObject({
       kind: 'result',

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
@@ -10,6 +9,7 @@ import {
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
 import { noteCall } from '../support/call-times.ts';
+import { command } from '../support/command.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
@@ -210,11 +210,7 @@ describe('a recheck signal to a subscription', () => {
     await recheck(env, ref);
     await env.server.sleep(HOUR);
     expect(askedAt).toEqual([]);
-    const edit = {
-      kind: 'edit',
-      commandId: `edit:${randomUUID()}`,
-      newAmountMinor: 2_500,
-    } as const;
+    const edit = command('edit', { newAmountMinor: 2_500 });
     expect(await env.workflows.execute(ref, edit)).toMatchObject({ kind: 'result' });
   });
 });

@@ -12,6 +12,7 @@ import {
   noteCall,
   secondsFromFirst,
 } from '../support/call-times.ts';
+import { command } from '../support/command.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Payments } from '../support/payments.ts';
@@ -90,13 +91,6 @@ async function unpaid(env: TimeSkippingEnvironment) {
   return ref;
 }
 
-const command = (env: TestEnvironment, ref: SubscriptionRef, kind: string, fields: object = {}) =>
-  env.workflows.execute(ref, {
-    ...fields,
-    kind,
-    commandId: `${kind}:${Math.random()}`,
-  } as Parameters<TestEnvironment['workflows']['execute']>[1]);
-
 const waitForState = (env: TestEnvironment, ref: SubscriptionRef, expected: object) =>
   eventually(async () => expect(await env.state(ref)).toMatchObject(expected));
 
@@ -110,15 +104,19 @@ describe('a gateway outage', () => {
     await env.server.sleep(3 * HOUR + 5 * 60_000);
     await waitForState(env, ref, { openAttempt: { trigger: 'automatic_retry' } });
     await env.server.sleep(10 * 60_000);
-    expect(await command(env, ref, 'manualRetry')).toMatchObject({
+    expect(await env.workflows.execute(ref, command('manualRetry'))).toMatchObject({
       kind: 'refused',
       code: 'payment_outcome_pending',
     });
     const done = { kind: 'result', result: { kind: 'done' } };
-    expect(await command(env, ref, 'edit', { newAmountMinor: 2_500 })).toEqual(done);
-    expect(await command(env, ref, 'pause')).toEqual(done);
+    expect(await env.workflows.execute(ref, command('edit', { newAmountMinor: 2_500 }))).toEqual(
+      done,
+    );
+    expect(await env.workflows.execute(ref, command('pause'))).toEqual(done);
     await env.server.sleep(50 * 60_000);
-    expect(await command(env, ref, 'cancel', { reason: 'cancelled' })).toEqual(done);
+    expect(await env.workflows.execute(ref, command('cancel', { reason: 'cancelled' }))).toEqual(
+      done,
+    );
     await env.gatewayBack();
     await env.server.sleep(5 * 60_000);
     await waitForState(env, ref, { status: 'ENDED', cyclesCharged: 2, openAttempt: null });

@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { command } from '../support/command.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -87,15 +88,9 @@ describe('a subscription in Temporal', () => {
     await env.server.sleep(60_000);
     const before = (await env.events(ref)).length;
     const resumeAt = (await env.server.currentTimeMs()) + 70 * DAY;
-    const pause = { kind: 'pause', commandId: `pause:${ref.subscriptionId}`, resumeAt } as const;
-    await env.workflows.execute(ref, pause);
+    await env.workflows.execute(ref, command('pause', { resumeAt }));
     await sleepUntilPaid(env, ref, 71 * DAY, 2);
-    const cancel = {
-      kind: 'cancel',
-      commandId: `cancel:${ref.subscriptionId}`,
-      reason: 'cancelled',
-      atPeriodEnd: true,
-    } as const;
+    const cancel = command('cancel', { reason: 'cancelled', atPeriodEnd: true });
     await env.workflows.execute(ref, cancel);
     const { currentPeriodEndAt } = await env.state(ref);
     await env.server.sleep(31 * DAY);
