@@ -1,7 +1,5 @@
 import { eventually } from '../support/eventually.ts';
-import { sql as raw, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { paymentIntents } from '../../db/schema/payments.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { onDevServer } from '../support/environment.ts';
@@ -155,14 +153,10 @@ describe('an unknown outcome', () => {
     });
     await handleOf(env, ref).terminate('somebody clicked');
     expect(await paying).toEqual({ kind: 'pending' });
-    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await sweep()).toMatchObject({ openPayments: 0 });
-    await env.db
-      .update(paymentIntents)
-      .set({ updatedAt: raw`now() - interval '2 minutes'` })
-      .where(eq(paymentIntents.id, ref.intentId));
-    expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
-    expect(await sweep()).toMatchObject({ openPayments: 0 });
+    expect(await env.sweep()).toMatchObject({ openPayments: 0 });
+    await env.age('payment_intent', ref.intentId);
+    expect(await env.sweep()).toMatchObject({ openPayments: 1, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ openPayments: 0 });
     await env.control('DELETE', '/control/faults');
     await env.orders.recheck('payment', { ...ref, token: null });
     expect(await handleOf(env, ref).result()).toMatchObject({ outcome: { kind: 'succeeded' } });

@@ -176,13 +176,9 @@ describe('a lost answer to a refund', () => {
     await handle.terminate('clicked');
     expect(await refunding).toEqual({ kind: 'pending' });
     await env.control('DELETE', '/control/faults');
-    await env.db
-      .update(refunds)
-      .set({ updatedAt: raw`now() - interval '2 minutes'` })
-      .where(eq(refunds.id, ref.refundId));
-    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
-    expect(await sweep()).toMatchObject({ openRefunds: 0 });
+    await env.age('refund', ref.refundId);
+    expect(await env.sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ openRefunds: 0 });
     expect(await refund(env, ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);

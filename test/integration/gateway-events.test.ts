@@ -543,8 +543,7 @@ test('the sweep handles a stored event once when no workflow has handled it [D-4
     hint: { eventId, type, kind: 'dispute', gatewayDisputeId, gatewayChargeId },
     receivedAt: Date.now() - 3_600_000,
   });
-  const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-  expect(await sweep()).toEqual({ ...NOTHING_FOUND, gatewayEvents: 1 });
+  expect(await env.sweep()).toEqual({ ...NOTHING_FOUND, gatewayEvents: 1 });
   await seller.settled();
   const ofDispute = and(
     eq(disputes.merchantId, env.merchantId),

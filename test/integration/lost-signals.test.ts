@@ -4,7 +4,7 @@ import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';
 import { settleRefund } from '../../db/repositories/payments/refunds.ts';
-import { paymentAttempts, paymentReviews, refunds } from '../../db/schema/payments.ts';
+import { paymentAttempts, paymentReviews } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { sweepCounts } from '../../db/schema/sweeps.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -89,10 +89,7 @@ test('the sweep refunds a late charge once when no workflow was signalled', asyn
   const attempt = await attemptOf(env, intentId);
   const gatewayChargeId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:late`);
   const { refundId } = await bookLateCharge(env.db, attempt, gatewayChargeId, Date.now());
-  await env.db
-    .update(refunds)
-    .set({ updatedAt: minutesAgo(2) })
-    .where(eq(refunds.id, refundId));
+  await env.age('refund', refundId);
 
   expect(await sweep(env)).toEqual({ openRefunds: 1 });
   const refunding = env.client.workflow.getHandle(orderWorkflowId('refund', refundId));

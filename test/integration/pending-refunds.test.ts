@@ -1,4 +1,4 @@
-import { eq, sql as raw } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { refunds } from '../../db/schema/payments.ts';
 import type { IntentRef } from '../../domain/payment-intent.ts';
@@ -177,17 +177,11 @@ describe('a refund that the gateway decides later', () => {
       })
       .toBe(true);
     await run.terminate('clicked');
-    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    const isUpdated = (ago: string) =>
-      env.db
-        .update(refunds)
-        .set({ updatedAt: raw`now() - ${ago}::interval` })
-        .where(eq(refunds.id, ref.refundId));
-    await isUpdated('59 minutes');
-    expect(await sweep()).toMatchObject({ openRefunds: 0, failed: 0 });
+    await env.age('refund', ref.refundId, '59 minutes');
+    expect(await env.sweep()).toMatchObject({ openRefunds: 0, failed: 0 });
     await decide(env, ref, 'succeeded');
-    await isUpdated('61 minutes');
-    expect(await sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
+    await env.age('refund', ref.refundId, '61 minutes');
+    expect(await env.sweep()).toMatchObject({ openRefunds: 1, failed: 0 });
     expect(await env.orders.execute('refund', ref)).toEqual({ kind: 'refunded' });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 5000']);
     expect(await payments.story(paid.intentId)).toEqual([...PAID, 'intent.refunded REFUNDED']);

@@ -1,6 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
-import { refunds } from '../../db/schema/payments.ts';
 import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import { openBooks } from '../../tools/proof/verify/books.ts';
 import { readRepairs } from '../../tools/proof/verify/repairs.ts';
@@ -63,7 +62,7 @@ test('the sweep repairs a subscription that a charge of unknown outcome keeps be
   const isRow = eq(subscriptions.id, ref.subscriptionId);
   const ago = sql`now() - interval '2 minutes'`;
   await env.db.update(testClocks).set({ sentAt: ago });
-  await env.db.update(subscriptions).set({ updatedAt: ago }).where(isRow);
+  await env.age('subscription', ref.subscriptionId);
   expect(await repairsOf(env)).toEqual({});
   await env.db.update(subscriptions).set({ wakeAt: ago }).where(isRow);
   expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
@@ -92,10 +91,7 @@ test('a refund is made and counted once by the sweep when its workflow never sta
   const paid = await payments.paid();
   const { ref } = await payments.refund(paid, 700);
   expect(await repairsOf(env)).toEqual({});
-  await env.db
-    .update(refunds)
-    .set({ updatedAt: sql`now() - interval '2 minutes'` })
-    .where(eq(refunds.id, ref.refundId));
+  await env.age('refund', ref.refundId);
   expect(await repairsOf(env)).toEqual({ openRefunds: 1 });
   expect(await env.orders.execute('refund', ref)).toMatchObject({ kind: 'refunded' });
   expect(await payments.book(paid)).toEqual(['succeeded 5000 x1 back 700']);

@@ -5,7 +5,6 @@ import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
 import { idempotencyKeys } from '../../db/schema/merchants.ts';
-import { paymentIntents, refunds } from '../../db/schema/payments.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createOrders } from '../../temporal/orders.ts';
@@ -95,7 +94,6 @@ test('while Temporal refuses connections or never answers, a create is not delay
   expect(answers).toEqual([answered, answered]);
 
   // Temporal is back.
-  const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
   const paid = { kind: 'result', result: { outcome: 'paid' } };
   for (const { away, created, commanded, payment, ...orders } of places) {
     const { repeated, swept, voided, settled } = orders;
@@ -110,17 +108,14 @@ test('while Temporal refuses connections or never answers, a create is not delay
 
     expect(await payments.intent(swept)).toMatchObject({ status: 'CREATED' });
     expect(await env.orders.execute('payment', repeated)).toEqual({ kind: 'succeeded' });
-    expect(await sweep()).toMatchObject({ openPayments: 0 });
+    expect(await env.sweep()).toMatchObject({ openPayments: 0 });
     expect(await withdrawPayment(env.db, voided)).toBe(true);
     for (const { intentId } of [swept, voided]) {
-      await env.db
-        .update(paymentIntents)
-        .set({ updatedAt: sql`now() - interval '2 minutes'` })
-        .where(eq(paymentIntents.id, intentId));
+      await env.age('payment_intent', intentId);
     }
-    expect(await sweep()).toMatchObject({ openPayments: 1, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ openPayments: 1, failed: 0 });
     expect(await env.orders.execute('payment', swept)).toEqual({ kind: 'succeeded' });
-    expect(await sweep()).toMatchObject({ openPayments: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ openPayments: 0, failed: 0 });
     expect(await payments.intent(voided)).toMatchObject({ status: 'CANCELLED' });
     expect(await payments.book(voided)).toEqual([]);
     for (const each of [repeated, swept, settled]) {
@@ -139,10 +134,7 @@ describe('the sweep', () => {
     await env.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${intentId.slice(3)}`));
-    await env.db
-      .update(paymentIntents)
-      .set({ updatedAt: sql`now() - interval '2 minutes'` })
-      .where(eq(paymentIntents.id, intentId));
+    await env.age('payment_intent', intentId);
     // One sweep voids at most 200 charges.
     await env.db.execute(sql`
       insert into payment_intent
@@ -151,15 +143,14 @@ describe('the sweep', () => {
           'id', left(charge.id, -4) || 'x' || lpad(number::text, 3, '0'),
           'updated_at', charge.updated_at - interval '1 minute')) copy
       where charge.id = ${intentId}`);
-    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await sweep()).toMatchObject({ withdrawn: 200, openPayments: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ withdrawn: 200, openPayments: 0, failed: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CREATED' });
-    expect(await sweep()).toMatchObject({ withdrawn: 1, openPayments: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ withdrawn: 1, openPayments: 0, failed: 0 });
     expect(await payments.intent(ref)).toMatchObject({ status: 'CANCELLED' });
     expect(await env.orders.execute('payment', { ...ref, token: null })).toMatchObject({
       kind: 'refused',
     });
-    expect(await sweep()).toMatchObject({ withdrawn: 0, openPayments: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ withdrawn: 0, openPayments: 0, failed: 0 });
     expect(await payments.book(ref)).toEqual([]);
   });
 
@@ -173,10 +164,7 @@ describe('the sweep', () => {
     await env.db
       .delete(idempotencyKeys)
       .where(eq(idempotencyKeys.commandId, `cmd_${refundId.slice(3)}`));
-    await env.db
-      .update(refunds)
-      .set({ updatedAt: sql`now() - interval '2 minutes'` })
-      .where(eq(refunds.id, refundId));
+    await env.age('refund', refundId);
     await env.db.execute(sql`
       insert into refund
       select copy.* from refund, generate_series(1, 200) number,
@@ -184,11 +172,10 @@ describe('the sweep', () => {
           'id', left(refund.id, -4) || 'x' || lpad(number::text, 3, '0'), 'gateway_key', refund.gateway_key || '_' || number,
           'updated_at', refund.updated_at - interval '1 minute')) copy
       where refund.id = ${refundId}`);
-    const sweep = () => env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
-    expect(await sweep()).toMatchObject({ withdrawn: 200, openRefunds: 0, failed: 0 });
-    expect(await sweep()).toMatchObject({ withdrawn: 1, openRefunds: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ withdrawn: 200, openRefunds: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ withdrawn: 1, openRefunds: 0, failed: 0 });
     expect(await env.orders.execute('refund', ref)).toMatchObject({ kind: 'refused' });
-    expect(await sweep()).toMatchObject({ withdrawn: 0, openRefunds: 0, failed: 0 });
+    expect(await env.sweep()).toMatchObject({ withdrawn: 0, openRefunds: 0, failed: 0 });
     expect(await payments.book(paid)).toEqual(['succeeded 5000 x1']);
   });
 
@@ -208,11 +195,8 @@ describe('the sweep', () => {
         timeout: 20_000,
       },
     );
-    await env.db
-      .update(paymentIntents)
-      .set({ updatedAt: sql`now() - interval '2 minutes'` })
-      .where(eq(paymentIntents.id, ref.intentId));
-    const swept = await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 });
+    await env.age('payment_intent', ref.intentId);
+    const swept = await env.sweep();
     expect(swept).toMatchObject({ withdrawn: 0, openPayments: 0 });
     await env.startWorkers();
     // The order has no outcome if the workers take longer than 25 s.

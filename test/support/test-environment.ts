@@ -5,6 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
 import type { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
+import { sql } from 'drizzle-orm';
 import { expect, inject } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
@@ -318,6 +319,12 @@ export async function createEnvironment<Server extends TemporalPlace>(
       return configId;
     },
     activities,
+    /** Runs one maintenance sweep. */
+    sweep: () => activities.sweep({ nowAt: Date.now(), lookBackMs: 0 }),
+    /** Makes the last change of a row older. */
+    age: (table: 'payment_intent' | 'refund' | 'subscription', id: string, ago = '2 minutes') =>
+      db.execute(sql`
+        update ${sql.identifier(table)} set updated_at = now() - ${ago}::interval where id = ${id}`),
     /** Allows the card form to redirect browsers to `origin`. */
     allowReturnTo: (origin: string) => returnOrigins.push(origin),
     /** Creates a test clock at `nowAt`. */
