@@ -39,10 +39,13 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
     STRIPE_API_URL: world.proxy.url,
   };
   let files = 0;
+  const run = (...args: string[]) => runCommand(merchantCommand, environment, args);
   return {
     db,
-    databaseUrl: database.url,
-    run: (...args: string[]) => runCommand(merchantCommand, environment, args),
+    run,
+    /** Runs `gateway <merchant> stripe …`. */
+    stripe: (merchantId: string, ...args: string[]) =>
+      run('gateway', merchantId, 'stripe', ...args),
     /** Runs the command with other variables. An empty variable counts as absent. */
     runWith: (changes: Readonly<Record<string, string>>, ...args: string[]) =>
       runCommand(merchantCommand, { ...environment, ...changes }, args),
@@ -57,8 +60,7 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
       runCommand(merchantCommand, environment, args, input),
     /** Creates a merchant in test mode and returns its id. */
     merchant: async (): Promise<string> => {
-      const args = ['create', '--name', 'Shop', '--json'];
-      const { stdout } = await runCommand(merchantCommand, environment, args);
+      const { stdout } = await run('create', '--name', 'Shop', '--json');
       return (JSON.parse(stdout) as { merchantId: string }).merchantId;
     },
     file: async (secret: string): Promise<string> => {
@@ -89,63 +91,31 @@ test('the account that the operator added last is current until the operator mak
   });
   const keyFile = await operator.file(first.secretKey);
   const secretFile = await operator.file('whsec_first');
-  expect(
-    await operator.run(
-      'gateway',
-      merchantId,
-      'stripe',
-      '--key-file',
-      keyFile,
-      '--webhook-secret-file',
-      secretFile,
-    ),
-  ).toEqual({
+  const files = ['--key-file', keyFile, '--webhook-secret-file', secretFile];
+  expect(await operator.stripe(merchantId, ...files)).toEqual({
     code: 0,
     stdout: `Merchant ${merchantId}, test mode:
   stripe  ${first.id}  key …${first.secretKey.slice(-4)}  webhook secret set  current
 `,
     stderr: '',
   });
-  const added = await operator.runWithInput(
-    `${second.secretKey}\n`,
-    'gateway',
-    merchantId,
-    'stripe',
-    '--key-file',
-    '-',
-    '--json',
-  );
+  const fromInput = ['gateway', merchantId, 'stripe', '--key-file', '-', '--json'];
+  const added = await operator.runWithInput(`${second.secretKey}\n`, ...fromInput);
+  const row = ({ id, secretKey }: typeof first, isCurrent: boolean, webhookSecret: string) => ({
+    gateway: 'stripe',
+    accountId: id,
+    isCurrent,
+    keyEnding: secretKey.slice(-4),
+    webhookSecret,
+    updatedAt: expect.stringMatching(/^\d{4}-/) as string,
+  });
   expect(JSON.parse(added.stdout)).toEqual({
     merchantId,
     mode: 'test',
-    gateways: [
-      {
-        gateway: 'stripe',
-        accountId: first.id,
-        isCurrent: false,
-        keyEnding: first.secretKey.slice(-4),
-        webhookSecret: 'set',
-        updatedAt: expect.stringMatching(/^\d{4}-/),
-      },
-      {
-        gateway: 'stripe',
-        accountId: second.id,
-        isCurrent: true,
-        keyEnding: second.secretKey.slice(-4),
-        webhookSecret: 'none',
-        updatedAt: expect.stringMatching(/^\d{4}-/),
-      },
-    ],
+    gateways: [row(first, false, 'set'), row(second, true, 'none')],
   });
 
-  const back = await operator.run(
-    'gateway',
-    merchantId,
-    'stripe',
-    '--account',
-    first.id,
-    '--current',
-  );
+  const back = await operator.stripe(merchantId, '--account', first.id, '--current');
   expect(back.stdout).toBe(`Merchant ${merchantId}, test mode:
   stripe  ${first.id}  key …${first.secretKey.slice(-4)}  webhook secret set  current
   stripe  ${second.id}  key …${second.secretKey.slice(-4)}  webhook secret none
@@ -160,7 +130,7 @@ test('a new key of an account replaces the old key, and a new webhook secret lea
 }) => {
   const merchantId = await operator.merchant();
   const [account, current] = [await world.account(), await world.account()];
-  const enter = async (...args: string[]) => operator.run('gateway', merchantId, 'stripe', ...args);
+  const enter = (...args: string[]) => operator.stripe(merchantId, ...args);
   await enter('--key-file', await operator.file(account.secretKey));
   await enter('--webhook-secret-file', await operator.file('whsec_old'));
   await enter('--key-file', await operator.file(current.secretKey));
@@ -198,13 +168,7 @@ test('a refused account command changes nothing, and its message contains neithe
 }) => {
   const [merchantId, other] = [await operator.merchant(), await operator.merchant()];
   const account = await world.account();
-  await operator.run(
-    'gateway',
-    other,
-    'stripe',
-    '--key-file',
-    await operator.file(account.secretKey),
-  );
+  await operator.stripe(other, '--key-file', await operator.file(account.secretKey));
   const cases: [args: string[], message: string][] = [
     [
       ['--key-file', await operator.file('sk_live_canary0123456789')],
@@ -245,19 +209,16 @@ test('a refused account command changes nothing, and its message contains neithe
     stderr: 'Give the key of the account: --key-file <file>.\n',
   });
   for (const [args, stderr] of cases) {
-    const refused = await operator.run('gateway', merchantId, 'stripe', ...args);
+    const refused = await operator.stripe(merchantId, ...args);
     expect(refused).toEqual({ code: 1, stdout: '', stderr });
   }
   await world.faults('POST', 'faults', { path: '/v1/account', count: 1, fault: 'lose_answer' });
-  expect(
-    await operator.run(
-      'gateway',
-      merchantId,
-      'stripe',
-      '--key-file',
-      await operator.file(account.secretKey),
-    ),
-  ).toEqual({ code: 1, stdout: '', stderr: 'Nothing was changed: Stripe did not answer.\n' });
+  const keyFile = await operator.file(account.secretKey);
+  expect(await operator.stripe(merchantId, '--key-file', keyFile)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'Nothing was changed: Stripe did not answer.\n',
+  });
   expect(await operator.run('gateway', 'mer_nobody')).toMatchObject({
     code: 1,
     stderr: 'There is no merchant mer_nobody.\n',
