@@ -35,16 +35,19 @@ beforeEach(() => {
   drains = [];
 });
 
-/** Runs `test` while one worker serves the workflow and another worker the activity. */
+/** Runs `test` with a worker for each part. `drain`: the results of the first drains, or a function of the number. */
 async function withWorkers(
   server: TestWorkflowEnvironment,
-  drain: (number: number) => DrainEndpointResult | Promise<DrainEndpointResult>,
+  drain:
+    | readonly DrainEndpointResult[]
+    | ((number: number) => DrainEndpointResult | Promise<DrainEndpointResult>),
   test: () => Promise<void>,
 ): Promise<void> {
   const activities: Pick<WebhookActivities, 'drainEndpoint'> = {
     async drainEndpoint(call) {
       drains.push(call);
-      return drain(drains.length);
+      if (typeof drain === 'function') return drain(drains.length);
+      return drain[drains.length - 1] ?? NOTHING_LEFT;
     },
   };
   const workflowWorker = await Worker.create({
@@ -104,23 +107,19 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
       { remaining: 1, nextDelayMs: 7_200_000, pausedMs: 0 },
       { remaining: 2, nextDelayMs: 6_600_000, pausedMs: 0 },
     ];
-    await withWorkers(
-      server,
-      (drain) => results[drain - 1] ?? NOTHING_LEFT,
-      async () => {
-        const handle = await wakeQueue(server);
-        await expect
-          .poll(() => detailsOf(handle))
-          .toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
-        await server.sleep(600_000);
-        await wakeQueue(server);
-        await handle.result();
-        expect(await timersOf(handle)).toEqual([
-          'next attempt of 1 delivery',
-          'next attempt of 2 deliveries',
-        ]);
-      },
-    );
+    await withWorkers(server, results, async () => {
+      const handle = await wakeQueue(server);
+      await expect
+        .poll(() => detailsOf(handle))
+        .toMatch(/^1 delivery left\. Next attempt at \S+Z\.$/);
+      await server.sleep(600_000);
+      await wakeQueue(server);
+      await handle.result();
+      expect(await timersOf(handle)).toEqual([
+        'next attempt of 1 delivery',
+        'next attempt of 2 deliveries',
+      ]);
+    });
     expectGaps([600_000, 6_600_000]);
   });
 
@@ -129,8 +128,7 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
   }) => {
     await withWorkers(
       server,
-      (drain) =>
-        drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      [{ remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 }],
       async () => {
         const handle = await wakeQueue(server);
         await expect.poll(() => drains).toHaveLength(1);
@@ -151,8 +149,7 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
   }) => {
     await withWorkers(
       server,
-      (drain) =>
-        drain === 1 ? { remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      [{ remaining: 9, nextDelayMs: 60_000, pausedMs: 60_000 }],
       async () => {
         const handle = await wakeQueue(server);
         await expect.poll(() => drains).toHaveLength(1);
@@ -169,8 +166,7 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
   }) => {
     await withWorkers(
       server,
-      (drain) =>
-        drain === 1 ? { remaining: 0, nextDelayMs: 60_000, pausedMs: 60_000 } : NOTHING_LEFT,
+      [{ remaining: 0, nextDelayMs: 60_000, pausedMs: 60_000 }],
       async () => {
         const handle = await wakeQueue(server);
         await expect
@@ -198,17 +194,13 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
   });
 
   it('is started again by a wake-up after its end [D-54]', async ({ server }) => {
-    await withWorkers(
-      server,
-      () => NOTHING_LEFT,
-      async () => {
-        const first = await wakeQueue(server);
-        await first.result();
-        const second = await wakeQueue(server);
-        await second.result();
-        expect(second.signaledRunId).not.toBe(first.signaledRunId);
-      },
-    );
+    await withWorkers(server, [], async () => {
+      const first = await wakeQueue(server);
+      await first.result();
+      const second = await wakeQueue(server);
+      await second.result();
+      expect(second.signaledRunId).not.toBe(first.signaledRunId);
+    });
     expect(drains).toHaveLength(2);
   });
 
@@ -251,21 +243,17 @@ describe('an endpoint queue, the workflow of one webhook endpoint,', () => {
   it('has its activity at the lowest priority, with the merchant as fairness key, and does not wait for a worker for ever [D-54]', async ({
     server,
   }) => {
-    await withWorkers(
-      server,
-      () => NOTHING_LEFT,
-      async () => {
-        const handle = await wakeQueue(server);
-        await handle.result();
-        const { events } = await handle.fetchHistory();
-        const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);
-        const attributes = scheduled?.activityTaskScheduledEventAttributes;
-        expect(attributes?.priority).toMatchObject({
-          priorityKey: WEBHOOK_ENDPOINT_PRIORITY,
-          fairnessKey: MERCHANT_ID,
-        });
-        expect(Number(attributes?.scheduleToStartTimeout?.seconds)).toBe(60);
-      },
-    );
+    await withWorkers(server, [], async () => {
+      const handle = await wakeQueue(server);
+      await handle.result();
+      const { events } = await handle.fetchHistory();
+      const scheduled = events?.find((event) => event.activityTaskScheduledEventAttributes);
+      const attributes = scheduled?.activityTaskScheduledEventAttributes;
+      expect(attributes?.priority).toMatchObject({
+        priorityKey: WEBHOOK_ENDPOINT_PRIORITY,
+        fairnessKey: MERCHANT_ID,
+      });
+      expect(Number(attributes?.scheduleToStartTimeout?.seconds)).toBe(60);
+    });
   });
 });
