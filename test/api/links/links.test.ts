@@ -1,10 +1,9 @@
-import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
-import { subscriptionLinks } from '../../../db/schema/subscriptions.ts';
 import type { PaymentMethodKind } from '../../../domain/payment-method.ts';
-import { PUBLIC_URL, subscriptionBody, test } from '../../support/api-environment.ts';
+import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
+import { LINK_FIELDS, pathOf, rowOf } from '../../support/hosted-pages/links.ts';
 
 /** The endpoint that creates a shareable link. Each use of the link creates a subscription. */
 const PATH = '/subscription/link/merchant/generate-link';
@@ -18,16 +17,6 @@ const generate = (
   options: CallOptions = {},
 ) => api.call('POST', PATH, { body: linkBody(changes), ...options });
 
-async function rowOf(api: ApiEnvironment, answer: { json: unknown }) {
-  const { shortUrl } = answer.json as { shortUrl: string };
-  const code = shortUrl.slice(`${PUBLIC_URL}/l/`.length);
-  const [row] = await api.db
-    .select()
-    .from(subscriptionLinks)
-    .where(eq(subscriptionLinks.code, code));
-  return row!;
-}
-
 test('a link has a random code of twelve characters and one use by default [IF-4.4, D-37, IF-1]', async ({
   api,
 }) => {
@@ -38,7 +27,7 @@ test('a link has a random code of twelve characters and one use by default [IF-4
     disclaimer: expect.any(String) as string,
   });
   expect(first.text).not.toBe(second.text);
-  expect(await rowOf(api, first)).toMatchObject({
+  expect(await rowOf(api, pathOf(first))).toMatchObject({
     merchantId: api.merchant.merchantId,
     multiUseLimit: 1,
     uses: 0,
@@ -48,21 +37,15 @@ test('a link has a random code of twelve characters and one use by default [IF-4
 });
 
 test('a link stores the fields of its request [IF-4.4]', async ({ api }) => {
-  const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
   const made = await generate(api, {
+    ...LINK_FIELDS,
     currency: 'usd',
-    customerDetails,
-    callbackUrl: 'https://merchant.example/back',
-    cancelUrl: 'https://merchant.example/no',
-    receiptId: 'r-1',
-    description: 'Tea',
     trialPeriodCount: 7,
     trialPeriodInterval: 'DAY',
-    phoneNumberRequired: true,
     productPage: { name: 'Tea club', description: 'A box every month' },
     multiUseLimit: 9_007_199_254_740_991,
   });
-  expect(await rowOf(api, made)).toMatchObject({
+  expect(await rowOf(api, pathOf(made))).toMatchObject({
     terms: {
       amountMinor: 1_999,
       currency: 'USD',
@@ -72,13 +55,8 @@ test('a link stores the fields of its request [IF-4.4]', async ({ api }) => {
       upfrontAmountMinor: null,
       trial: { interval: 'DAY', count: 7 },
     },
+    ...LINK_FIELDS,
     customerId: null,
-    customerDetails,
-    callbackUrl: 'https://merchant.example/back',
-    cancelUrl: 'https://merchant.example/no',
-    receiptId: 'r-1',
-    description: 'Tea',
-    phoneNumberRequired: true,
     productPage: { name: 'Tea club', description: 'A box every month' },
     multiUseLimit: 9_007_199_254_740_991,
   });
@@ -95,7 +73,7 @@ test('a link request treats null as absent and ignores unknown fields [D-10, D-1
     paymentMethods: 'ignored',
   });
   expect(made.status).toBe(200);
-  expect(await rowOf(api, made)).toMatchObject({ multiUseLimit: 1, callbackUrl: null });
+  expect(await rowOf(api, pathOf(made))).toMatchObject({ multiUseLimit: 1, callbackUrl: null });
 });
 
 test.for<[string, PaymentMethodKind[] | null, string, string]>([

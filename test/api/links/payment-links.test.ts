@@ -1,8 +1,14 @@
 import { expect } from 'vitest';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
-import { PUBLIC_URL, test } from '../../support/api-environment.ts';
+import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment, CallOptions } from '../../support/api-environment.ts';
-import { paymentLinkBody, PAYMENT_LINK, rowOf } from '../../support/hosted-pages/links.ts';
+import {
+  LINK_FIELDS,
+  pathOf,
+  paymentLinkBody,
+  PAYMENT_LINK,
+  rowOf,
+} from '../../support/hosted-pages/links.ts';
 
 /** POST /link/merchant/generate-link creates a shareable link. Each use of the link creates a hosted payment. */
 
@@ -13,9 +19,6 @@ const generate = (api: ApiEnvironment, changes: object = {}, options: CallOption
     body: paymentLinkBody({ expiryDate: IN_A_DAY, ...changes }),
     ...options,
   });
-
-const pathOf = (answer: { json: unknown }) =>
-  (answer.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
 
 test('the answer to a payment link request is a short URL and a disclaimer, and only the link’s row is stored [D-§7, D-37]', async ({
   api,
@@ -36,18 +39,12 @@ test('the answer to a payment link request is a short URL and a disclaimer, and 
 test('a payment link stores the fields of its request, but of the payment methods only the available ones [D-§7]', async ({
   api,
 }) => {
-  const customerDetails = { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } };
   const made = await generate(api, {
+    ...LINK_FIELDS,
     currency: 'usd',
-    customerDetails,
-    callbackUrl: 'https://merchant.example/back',
-    cancelUrl: 'https://merchant.example/no',
-    receiptId: 'r-1',
-    description: 'Tea',
     comments: 'Spring offer',
     metadata: { order: '7', b: '', a: 'x' },
     paymentMethods: ['APPLE_PAY', 'CARD', 'BANK_TRANSFER'],
-    phoneNumberRequired: true,
     storeFrontId: 'sf_shop',
     tokenise: true,
     multiUseLimit: 1_000_000,
@@ -68,13 +65,8 @@ test('a payment link stores the fields of its request, but of the payment method
       storeFrontId: 'sf_shop',
       tokenise: true,
     },
+    ...LINK_FIELDS,
     customerId: null,
-    customerDetails,
-    callbackUrl: 'https://merchant.example/back',
-    cancelUrl: 'https://merchant.example/no',
-    receiptId: 'r-1',
-    description: 'Tea',
-    phoneNumberRequired: true,
     multiUseLimit: 1_000_000,
     uses: 0,
     expiresAt: IN_A_DAY,

@@ -15,6 +15,20 @@ export const cookieOf = (answer: Answer): string =>
 /** Status and redirect target. */
 export const outcome = ({ status, headers }: Answer) => [status, headers['location']];
 
+/** Fields of a request for a link of either kind, which are stored as they are. */
+export const LINK_FIELDS = {
+  customerDetails: { name: 'Ada', customerAddress: { country: 'GB', postalCode: 'N1' } },
+  callbackUrl: 'https://merchant.example/back',
+  cancelUrl: 'https://merchant.example/no',
+  receiptId: 'r-1',
+  description: 'Tea',
+  phoneNumberRequired: true,
+};
+
+/** The path of a new link. */
+export const pathOf = ({ json }: { json: unknown }) =>
+  (json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+
 /** Creates a link that expires in a day, and returns its path. */
 export async function makeLink(
   api: ApiEnvironment,
@@ -28,7 +42,7 @@ export async function makeLink(
     }),
   });
   expect(made.status).toBe(200);
-  return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+  return pathOf(made);
 }
 
 export const PAYMENT_LINK = '/link/merchant/generate-link';
@@ -49,7 +63,7 @@ export async function makePaymentLink(api: ApiEnvironment, changes: object = {})
   const body = paymentLinkBody(changes, Date.now() + api.clock.aheadMs);
   const made = await api.call('POST', PAYMENT_LINK, { body });
   expect(made.status).toBe(200);
-  return (made.json as { shortUrl: string }).shortUrl.slice(PUBLIC_URL.length);
+  return pathOf(made);
 }
 
 /** The payments that a link created, oldest first. */
