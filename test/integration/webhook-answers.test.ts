@@ -1,21 +1,15 @@
 import { describe, expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import {
-  deleteWebhookConfig,
-  updateWebhookConfig,
-} from '../../db/repositories/webhooks/configs.ts';
-import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
-import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
-
-const sequences = (receiver: WebhookReceiver) =>
-  receiver.received.map(({ event }) => event.sequence);
-const answers = (receiver: WebhookReceiver) =>
-  receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
+  answers,
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  NOTHING_LEFT,
+  onWebhookQueues as it,
+  SECRET,
+  sequences,
+} from '../support/webhook-environment.ts';
 
 describe('a webhook delivery', () => {
   it.for([200, 201, 204, 299])(
@@ -226,11 +220,7 @@ describe('a webhook configuration', () => {
     const { receiver, configId: deletedId } = await env.startEndpoint();
     const offId = await env.addConfig({ url: receiver.url });
     await env.emit(1_000);
-    await deleteWebhookConfig(env.db, {
-      merchantId: env.merchantId,
-      configId: deletedId,
-      at: Date.now(),
-    });
+    await env.deleteConfig(deletedId);
     // Simulates an event that was stored while the configuration was being switched off.
     await env.setConfig(offId, { isActive: false });
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
@@ -253,13 +243,9 @@ describe('a webhook configuration', () => {
     expect(await env.progress(brokenId)).toEqual(['1 PENDING 0']);
 
     // The merchant sets the secret again. The unreadable secret does not become the previous secret, which also signs.
-    await updateWebhookConfig(env.db, {
-      merchantId: env.merchantId,
-      configId: brokenId,
+    await env.changeConfig(brokenId, {
       url: broken.url,
-      eventTypes: ['subscription.cycle_charged'],
       reseal: () => ({ sealedSigner, isStoredReadable: false }),
-      at: Date.now(),
     });
     expect(await env.deliver()).toEqual(NOTHING_LEFT);
     expect(sequences(broken)).toEqual([1]);

@@ -1,12 +1,11 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { listWebhookConfigs, updateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
+import { listWebhookConfigs } from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { gate } from '../support/gate.ts';
-import { onWebhookQueues as it } from '../support/webhook-environment.ts';
+import { onWebhookQueues as it, streamIds } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
-const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
 const drain = (env: WebhookEnvironment, configId: string, nowAt: number) =>
   env.activities.drainEndpoint({ merchantId: env.merchantId, configId, nowAt });
 
@@ -126,14 +125,7 @@ describe('an endpoint that begins to fail, and recovers', () => {
     expect(await shown()).toEqual([{ lastError: 'status 500', isWaiting: true }]);
 
     receiver.answerWith({ status: 200 });
-    await updateWebhookConfig(env.db, {
-      merchantId,
-      configId,
-      url: receiver.url,
-      eventTypes: ['subscription.cycle_charged'],
-      reseal: () => null,
-      at: nowAt + 11_000,
-    });
+    await env.changeConfig(configId, { url: receiver.url, at: nowAt + 11_000 });
     await drain(env, configId, nowAt + 11_000);
     expect(receiver.received).toHaveLength(3);
     expect(await shown()).toEqual([{ lastError: null, isWaiting: false }]);

@@ -3,14 +3,10 @@ import type { Db } from '../../db/client.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { gate } from '../support/gate.ts';
-import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
-import { onWebhookQueues as it } from '../support/webhook-environment.ts';
+import { onWebhookQueues as it, sequences, streamIds } from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 import { eventually } from '../support/eventually.ts';
 
-const sequences = (receiver: WebhookReceiver) =>
-  receiver.received.map(({ event }) => event.sequence);
-const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
 const submit = (env: WebhookEnvironment, streamId: string, process = env.own) =>
   void process.deliver({ merchantId: env.merchantId, streamId });
 const pending = async (env: WebhookEnvironment) =>

@@ -1,21 +1,23 @@
 import { eq, isNull } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect } from 'vitest';
-import {
-  deleteWebhookConfig,
-  updateWebhookConfig,
-} from '../../db/repositories/webhooks/configs.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { gate } from '../support/gate.ts';
-import { SECRET, onWebhookQueues as it } from '../support/webhook-environment.ts';
+import {
+  answers,
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  NOTHING_LEFT,
+  onWebhookQueues as it,
+  SECRET,
+  sequences,
+  streamIds,
+} from '../support/webhook-environment.ts';
 import type { WebhookEnvironment } from '../support/webhook-environment.ts';
 
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
 /** Delivers, and measures how long this takes. */
 async function timedDelivery(env: WebhookEnvironment, laterMs = 0) {
   const startedAt = performance.now();
@@ -33,13 +35,7 @@ async function timedDelivery(env: WebhookEnvironment, laterMs = 0) {
   };
 }
 
-const sequences = (receiver: WebhookReceiver) =>
-  receiver.received.map(({ event }) => event.sequence);
-const answers = (receiver: WebhookReceiver) =>
-  receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
-const streamIds = (count: number) => Array.from({ length: count }, (_, index) => `sub_${index}`);
-
-/** Changes the configuration as `PUT /webhook` does. Without `secret` the secret stays. */
+/** Changes the URL. Without `secret` the secret stays. */
 async function changeUrl(
   env: WebhookEnvironment,
   configId: string,
@@ -47,14 +43,8 @@ async function changeUrl(
   secret?: string,
 ): Promise<void> {
   const sealedSigner = secret && env.sealing.seal(secret, configId);
-  await updateWebhookConfig(env.db, {
-    merchantId: env.merchantId,
-    configId,
-    url,
-    eventTypes: ['subscription.cycle_charged'],
-    reseal: () => (sealedSigner ? { sealedSigner, isStoredReadable: true } : null),
-    at: Date.now(),
-  });
+  const reseal = () => (sealedSigner ? { sealedSigner, isStoredReadable: true } : null);
+  await env.changeConfig(configId, { url, reseal });
 }
 
 const drainOnce = ({ activities, merchantId }: WebhookEnvironment, configId: string) =>
@@ -78,9 +68,7 @@ describe('a stream in flight', () => {
     async (way, { env }) => {
       const { receiver, configId } = await env.startEndpoint();
       await env.emit(1, 2, 3);
-      receiver.onReceive(async () => {
-        await deleteWebhookConfig(env.db, { merchantId: env.merchantId, configId, at: Date.now() });
-      });
+      receiver.onReceive(async () => void (await env.deleteConfig(configId)));
       await (way === 'queue' ? env.deliver() : env.dispatch());
       expect(sequences(receiver)).toEqual([1]);
       await env.dispatch();
@@ -147,16 +135,12 @@ describe('a delivered event', () => {
     const [byOld, byNew] = [await env.startReceiver(SECRET), await env.startReceiver(newSecret)];
     const configId = await env.addConfig({ url: byOld.url });
     const change = (url: string, secret: string) =>
-      updateWebhookConfig(env.db, {
-        merchantId: env.merchantId,
-        configId,
+      env.changeConfig(configId, {
         url,
-        eventTypes: ['subscription.cycle_charged'],
         reseal: (stored) =>
           env.sealing.open(stored, configId) === secret
             ? null
             : { sealedSigner: env.sealing.seal(secret, configId), isStoredReadable: true },
-        at: Date.now(),
       });
     const sent = async (receiver: WebhookReceiver) => {
       await env.emit(1_999);

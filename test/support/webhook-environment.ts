@@ -6,7 +6,11 @@ import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
 import { appendEvents } from '../../db/repositories/webhooks/outbox.ts';
 import type { StreamRef } from '../../domain/events.ts';
-import { createWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
+import {
+  createWebhookConfig,
+  deleteWebhookConfig,
+  updateWebhookConfig,
+} from '../../db/repositories/webhooks/configs.ts';
 import { merchants } from '../../db/schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { EventType } from '../../domain/events.ts';
@@ -49,10 +53,24 @@ function startProcess(
   return Object.assign(delivery, { woken, lines });
 }
 
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+export const NOTHING_LEFT = { remaining: 0, nextDelayMs: null };
+
+export const sequences = (receiver: WebhookReceiver) =>
+  receiver.received.map(({ event }) => event.sequence);
+export const answers = (receiver: WebhookReceiver) =>
+  receiver.received.map(({ event, answered }) => `${event.sequence}: ${answered}`);
+export const streamIds = (count: number) =>
+  Array.from({ length: count }, (_, index) => `sub_${index}`);
+
 /** Time limit in ms for the requests in flight of a process. */
 const STOP_MS = 60_000;
 
 export const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
+
+type Resealing = Parameters<typeof updateWebhookConfig>[1]['reseal'];
 
 /** Empties the database, and creates a test environment with one merchant and one event stream. */
 async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
@@ -176,6 +194,18 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
     },
     /** Delivers the stream as a process does that has committed its events, and waits until it is done. */
     dispatch: (process: Process = own) => process.deliver({ merchantId, streamId }),
+    /** Changes a configuration as `PUT /webhook` does. Without `reseal` the secret stays. */
+    changeConfig: (configId: string, change: { url: string; reseal?: Resealing; at?: number }) =>
+      updateWebhookConfig(db, {
+        merchantId,
+        configId,
+        eventTypes: ['subscription.cycle_charged'],
+        reseal: () => null,
+        at: Date.now(),
+        ...change,
+      }),
+    deleteConfig: (configId: string) =>
+      deleteWebhookConfig(db, { merchantId, configId, at: Date.now() }),
     /** Changes the row of a configuration, as other processes or earlier times have left it. */
     setConfig: async (configId: string, values: Partial<typeof webhookConfigs.$inferInsert>) => {
       await db.update(webhookConfigs).set(values).where(eq(webhookConfigs.id, configId));
