@@ -1,17 +1,10 @@
 import { expect, vi, describe } from 'vitest';
-import { onAskingBank as test } from '../support/asking-bank.ts';
+import { onAskingBank } from '../support/asking-bank.ts';
 import { Browser, openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
 import { submitForm as answerPage } from '../support/stripe.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
-import {
-  ADA,
-  answerBank,
-  ASKING_CARD,
-  enterCard,
-  ORDER,
-  PAYING_CARD,
-} from '../support/bank-visits.ts';
+import { ADA, answerBank, ASKING_CARD, enterCard, PAYING_CARD } from '../support/bank-visits.ts';
 import { atStripe, passTwentyMinutes } from '../support/stripe-merchant.ts';
 import { eventsOf } from '../support/subscriptions.ts';
 import type { Shop } from '../support/shop.ts';
@@ -23,7 +16,17 @@ import type { TestEnvironment } from '../support/test-environment.ts';
  * page; in a checkout; with a new card for an owed cycle; and of a payment that is made once.
  */
 
+const test = onAskingBank.extend(
+  'atBank',
+  ({ env, shop, world }) =>
+    () =>
+      checkoutIn(env, shop, world),
+);
+
 const QUESTION = 'Your bank wants you to confirm the payment of US$19.99';
+const PAID = 'Thank you: your payment was received';
+const LEAVE = 'Continue to your bank';
+const NOT_CONFIRMED = 'The payment was not confirmed, and nothing was charged. You can try again.';
 
 /** The events up to the decline with which the bank asks for the payer's confirmation, and those of this decline. */
 const UNPAID = [
@@ -41,10 +44,7 @@ async function pressConfirm(page: Page): Promise<string> {
   const form = page.forms.find(({ button }) => button === 'Confirm with your bank');
   if (!form) throw new Error(`no such button: ${page.html}`);
   const leave = await submitForm(page, form, {});
-  expect([leave.title, leave.links.map(({ text }) => text)]).toEqual([
-    'Continue to your bank',
-    ['Continue to your bank'],
-  ]);
+  expect([leave.title, leave.links.map(({ text }) => text)]).toEqual([LEAVE, [LEAVE]]);
   expect(leave.links[0]?.url).toBe(leave.refreshUrl);
   return leave.refreshUrl ?? '';
 }
@@ -78,7 +78,7 @@ test('a payer who confirms with the bank pays the owed cycle once [D-30, D-33]',
   const page = await openPage(it.link);
   expect(page.html).toContain(QUESTION);
   const paid = await answer(it.link, await pressConfirm(page), 'complete');
-  expect(paid.title).toBe('Thank you: your payment was received');
+  expect(paid.title).toBe(PAID);
   expect(paid.html).toContain('The payment of US$19.99 that was due went through.');
   expect(await env.state(it.ref)).toMatchObject({
     status: 'ACTIVE',
@@ -101,14 +101,9 @@ test('a payer who refuses the confirmation pays nothing, sees the refusal on the
 }) => {
   const it = await owing();
   const refused = await answer(it.link, await pressConfirm(await openPage(it.link)), 'fail');
-  expect([refused.url, refused.alert]).toEqual([
-    `${it.link}?outcome`,
-    'The payment was not confirmed, and nothing was charged. You can try again.',
-  ]);
+  expect([refused.url, refused.alert]).toEqual([`${it.link}?outcome`, NOT_CONFIRMED]);
   expect(await it.events()).toEqual([...UNPAID, 'intent.failed']);
-  expect((await answer(it.link, await pressConfirm(refused), 'complete')).title).toBe(
-    'Thank you: your payment was received',
-  );
+  expect((await answer(it.link, await pressConfirm(refused), 'complete')).title).toBe(PAID);
   expect(await it.attempts()).toEqual([
     'scheduled DECLINED authentication_required',
     'authentication DECLINED authentication_required',
@@ -129,9 +124,7 @@ test('a payer who never answers the bank pays nothing, and the payment is cancel
 }) => {
   const it = await owing();
   const bankUrl = await pressConfirm(await openPage(it.link));
-  expect((await openPage(it.link)).links.map(({ text }) => text)).toEqual([
-    'Continue to your bank',
-  ]);
+  expect((await openPage(it.link)).links.map(({ text }) => text)).toEqual([LEAVE]);
   await it.passTwentyMinutes();
   expect(await it.settled()).toMatchObject({
     status: 'UNPAID',
@@ -216,36 +209,30 @@ test('a payer reaches the bank’s page when the answer of Stripe is lost [D-40]
   const path = '/v1/payment_intents/*/confirm';
   await world.faults('POST', 'faults', { method: 'POST', path, fault: 'lose_answer', count: 1 });
   const bankUrl = await pressConfirm(page);
-  expect((await answer(it.link, bankUrl, 'complete')).title).toBe(
-    'Thank you: your payment was received',
-  );
+  expect((await answer(it.link, bankUrl, 'complete')).title).toBe(PAID);
   expect(await it.atStripe()).toEqual(['requires_payment_method 0', 'succeeded 1999']);
   expect(await it.events()).toEqual([...UNPAID, ...CYCLE_PAID]);
   await it.expectNothingFurther();
 });
 
-const PAID = 'Thank you: your payment was received';
-const LEAVE = 'Continue to your bank';
-const NOT_CONFIRMED = 'The payment was not confirmed, and nothing was charged. You can try again.';
 const CREATED = ['intent.created', 'subscription.created', 'intent.checkout_opened'];
 
-/** Creates a subscription and opens its checkout. */
+/** Creates a subscription, opens its checkout and enters a card whose bank asks for a confirmation. */
 async function checkoutIn(env: TestEnvironment, shop: Shop, world: StripeWorld) {
-  const { subscriptionId, fwdUrl } = await shop.merchant.post<{
-    subscriptionId: string;
-    fwdUrl: string;
-  }>('/subscription/create', ORDER);
+  const { subscriptionId, fwdUrl } = await shop.subscribe({ cycleCount: 3 });
   const ref = { merchantId: env.merchantId, subscriptionId };
   const intentId = intentIdOfCycle(subscriptionId, 1);
   const charges = () => atStripe(world, intentId);
   const events = async () => (await env.events(ref)).map(({ eventType }) => eventType);
+  const leave = await enterCard(await openPage(fwdUrl), ASKING_CARD);
+  expect(leave.title).toBe(LEAVE);
   return {
     ref,
+    leave,
     fwdUrl,
     intentId,
     charges,
     events,
-    page: await openPage(fwdUrl),
     expectNothingFurther: async () => {
       const before = [await events(), await charges(), await env.state(ref)];
       await env.workflows.recheck(ref);
@@ -258,12 +245,9 @@ async function checkoutIn(env: TestEnvironment, shop: Shop, world: StripeWorld) 
 describe('a checkout whose bank asks the payer to confirm the charge', () => {
   test('leads to the bank and is paid once after the confirmation [D-§4, D-30]', async ({
     env,
-    shop,
-    world,
+    atBank,
   }) => {
-    const it = await checkoutIn(env, shop, world);
-    const leave = await enterCard(it.page, ASKING_CARD);
-    expect(leave.title).toBe(LEAVE);
+    const { leave, ...it } = await atBank();
     expect(await it.charges()).toEqual(['requires_action 0']);
     const paid = await answerBank(leave, 'complete');
     expect(paid.title).toBe(PAID);
@@ -276,11 +260,9 @@ describe('a checkout whose bank asks the payer to confirm the charge', () => {
 
   test('asks for a card again after the payer refused at the bank, and is then paid [D-§4]', async ({
     env,
-    shop,
-    world,
+    atBank,
   }) => {
-    const it = await checkoutIn(env, shop, world);
-    const leave = await enterCard(it.page, ASKING_CARD);
+    const { leave, ...it } = await atBank();
     const refused = await answerBank(leave, 'fail');
     expect(refused.alert).toBe(NOT_CONFIRMED);
     expect(await it.charges()).toEqual(['requires_payment_method 0']);
@@ -293,14 +275,11 @@ describe('a checkout whose bank asks the payer to confirm the charge', () => {
 
   test('is open again 20 minutes after the payer left the bank without an answer [D-§4]', async ({
     env,
-    shop,
-    world,
+    atBank,
   }) => {
-    const it = await checkoutIn(env, shop, world);
-    const leave = await enterCard(it.page, ASKING_CARD);
-    expect(leave.title).toBe(LEAVE);
+    const { leave, ...it } = await atBank();
     const waiting = await openPage(it.fwdUrl);
-    expect(waiting.html).toContain('Your bank wants you to confirm the payment of US$19.99');
+    expect(waiting.html).toContain(QUESTION);
     expect((await openPage(waiting.links[0]?.url ?? '')).refreshUrl).toBe(leave.refreshUrl);
     await passTwentyMinutes(env, it.intentId);
     await env.workflows.recheck(it.ref);
@@ -317,13 +296,10 @@ describe('a checkout whose bank asks the payer to confirm the charge', () => {
 
   test('is paid once when another tab gives another card while the bank waits [D-32]', async ({
     env,
-    shop,
-    world,
+    atBank,
   }) => {
-    const it = await checkoutIn(env, shop, world);
-    const leave = await enterCard(it.page, ASKING_CARD);
-    expect(leave.title).toBe(LEAVE);
-    const otherTab = await openPage(it.fwdUrl, it.page.browser);
+    const { leave, ...it } = await atBank();
+    const otherTab = await openPage(it.fwdUrl, leave.browser);
     expect((await enterCard(otherTab, PAYING_CARD)).title).toBe(PAID);
     // The payer confirms in the first tab, too late.
     const first = await answerBank(leave, 'complete');
@@ -334,9 +310,8 @@ describe('a checkout whose bank asks the payer to confirm the charge', () => {
     await it.expectNothingFurther();
   });
 
-  test('is paid once when both tabs confirm at the bank [D-32]', async ({ env, shop, world }) => {
-    const it = await checkoutIn(env, shop, world);
-    const leave = await enterCard(it.page, ASKING_CARD);
+  test('is paid once when both tabs confirm at the bank [D-32]', async ({ atBank }) => {
+    const { leave, ...it } = await atBank();
     expect((await answerBank(leave, 'complete', new Browser())).title).toBe(PAID);
     expect((await answerBank(leave, 'complete')).title).toBe(PAID);
     expect(await it.charges()).toEqual(['succeeded 1999']);

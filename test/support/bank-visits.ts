@@ -2,7 +2,6 @@ import { vi } from 'vitest';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Browser, Page } from '../../tools/scripts/client/browser.ts';
 import { submitConfirmedCard, submitForm as answerPage } from './stripe.ts';
-import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 
 /** A payer who enters a card on Stripe's page and confirms its charge on the page of the bank. */
 
@@ -11,8 +10,6 @@ export const ASKING_CARD = '4000002760003184';
 export const PAYING_CARD = '4242424242424242';
 
 export const ADA = { name: 'Ada Example', email: 'ada@example.com' };
-/** A subscription of 19.99 USD a month, three cycles, without a trial. */
-export const ORDER = { ...MONTHLY, cycleCount: 3 };
 
 /** Opens the page in the browser, and then every page of our own site to which it reloads by itself. */
 async function openAndWait(url: string, browser?: Browser): Promise<Page> {
