@@ -4,7 +4,7 @@ import { bookLateCharge } from '../../db/repositories/payments/late-charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
 import type { Decision } from '../../db/repositories/payments/reviews.ts';
 import { settleRefund } from '../../db/repositories/payments/refunds.ts';
-import { paymentAttempts, paymentReviews } from '../../db/schema/payments.ts';
+import { paymentReviews } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { sweepCounts } from '../../db/schema/sweeps.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -49,34 +49,6 @@ const charges = async (env: TestEnvironment, ref: SubscriptionRef) =>
     ({ outcome, amountMinor, sentCount }) => `${outcome} ${amountMinor} x${sentCount}`,
   );
 
-const attemptOf = async (env: TestEnvironment, intentId: string) => {
-  const [attempt] = await env.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.intentId, intentId));
-  if (!attempt) throw new Error(`no attempt of ${intentId}`);
-  return attempt;
-};
-
-/**
- * Charges an attempt's amount at the gateway directly, without the attempt's activity. Returns the charge's
- * id.
- */
-async function chargeOutside(
-  env: TestEnvironment,
-  attempt: Awaited<ReturnType<typeof attemptOf>>,
-  key: string,
-) {
-  const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
-  const { merchantId } = env;
-  const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
-  const money = { amountMinor, currency };
-  const charge = { key, gatewayChargeId: null, gatewayMethodId, ...money, reference };
-  const outcome = await env.gateway.charge(charge);
-  if (outcome.kind !== 'succeeded') throw new Error(`not charged: ${outcome.kind}`);
-  return outcome.gatewayChargeId;
-}
-
 test('the sweep refunds a late charge once when no workflow was signalled', async ({
   env,
   payments,
@@ -86,8 +58,8 @@ test('the sweep refunds a late charge once when no workflow was signalled', asyn
   const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
   await payCheckout(env, ref);
   const [{ intentId }] = (await env.events(ref)) as [{ intentId: string }];
-  const attempt = await attemptOf(env, intentId);
-  const gatewayChargeId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:late`);
+  const attempt = await payments.attempt({ intentId });
+  const gatewayChargeId = await payments.chargeOutside(attempt, `${attempt.gatewayKey}:late`);
   const { refundId } = await bookLateCharge(env.db, attempt, gatewayChargeId, Date.now());
   await env.age('refund', refundId);
 
@@ -144,7 +116,7 @@ async function paymentInReview(env: TestEnvironment, payments: Payments) {
   await env.orders.ensureRunning('payment', { ...ref, token: null });
   await expect.poll(() => payments.attempts(ref)).toEqual(['1 REVIEW']);
   await setMethod(method?.gatewayMethodId ?? '');
-  const attempt = await attemptOf(env, ref.intentId);
+  const attempt = await payments.attempt(ref);
   const gatewayMethodId = method?.gatewayMethodId ?? '';
   return { ref, attempt: { ...attempt, gatewayMethodId } };
 }
@@ -154,7 +126,7 @@ test('the sweep settles a payment once when a review found it paid and no signal
   payments,
 }) => {
   const { ref, attempt } = await paymentInReview(env, payments);
-  const gatewayId = await chargeOutside(env, attempt, `${attempt.gatewayKey}:by-phone`);
+  const gatewayId = await payments.chargeOutside(attempt, `${attempt.gatewayKey}:by-phone`);
   await decide(env, attempt.id, { outcome: 'paid', gatewayId });
   expect(await payments.attempts(ref)).toEqual(['1 REVIEW']);
   expect(await statusOf(env, orderWorkflowId('payment', ref.intentId))).toBe('RUNNING');
@@ -195,7 +167,7 @@ test('the sweep settles a payment as declined and starts a late-charge watch whe
   await passMinute(env, attempt.id);
   expect(await sweep(env)).toEqual({});
 
-  await chargeOutside(env, attempt, attempt.gatewayKey);
+  await payments.chargeOutside(attempt);
   await watch.signal(recheck);
   expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
   await expect.poll(() => payments.book(ref)).toEqual(['succeeded 5000 x1 back 5000']);

@@ -2,7 +2,6 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { settleAttempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments/orders.ts';
-import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -74,11 +73,7 @@ describe('a charge of a saved method', () => {
     expect(await env.orders.execute('refund', refund)).toEqual({ kind: 'refunded' });
     const settled = await payments.intent(ref);
     expect(settled).toMatchObject({ status: 'PARTIALLY_REFUNDED', refundedMinor: 700 });
-    const [attempt] = await env.db
-      .select()
-      .from(paymentAttempts)
-      .where(eq(paymentAttempts.intentId, ref.intentId));
-    if (!attempt) throw new Error('no attempt');
+    const attempt = await payments.attempt(ref);
     const decline = { code: 'card_declined', gatewayChargeId: null };
     for (const late of [
       { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' },

@@ -74,11 +74,7 @@ test('an attempt goes to review when the gateway charged another amount [D-32]',
   });
   const input = { ...ref, token: null, nowAt: Date.now() };
   expect(await activities.chargePayment(input)).toEqual({ kind: 'pending', needsPerson: true });
-  const [attempt] = await env.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.intentId, ref.intentId));
-  expect(attempt).toMatchObject({
+  expect(await payments.attempt(ref)).toMatchObject({
     state: 'REVIEW',
     reason: 'under this key the gateway has a charge of 5001 USD',
   });
@@ -143,13 +139,10 @@ test('a gateway charge can settle only one attempt, also before the first attemp
   });
   const paid = await payments.tokenised();
   await env.orders.execute('payment', { ...paid, token: null });
-  const [booked] = await env.db
-    .select()
-    .from(paymentAttempts)
-    .where(eq(paymentAttempts.intentId, paid.intentId));
-  expect(await decide(second, booked?.gatewayChargeId ?? '')).toEqual({
+  const booked = await payments.attempt(paid);
+  expect(await decide(second, booked.gatewayChargeId ?? '')).toEqual({
     ok: false,
-    message: `${booked?.gatewayChargeId} has already settled ${booked?.id}.`,
+    message: `${booked.gatewayChargeId} has already settled ${booked.id}.`,
   });
 });
 

@@ -12,10 +12,10 @@ import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { findings } from '../support/findings.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand, runProgram } from '../support/run-command.ts';
 import type { Payments } from '../support/payments.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
+import { unpaidIn } from '../support/unpaid.ts';
 
 const REASON = 'the gateway refused the request: 400 field_invalid';
 test.afterEach(({ env }) => env.control('DELETE', '/control/faults'));
@@ -53,14 +53,7 @@ const setMethod = (env: TestEnvironment, gatewayMethodId: string, paymentMethodI
 
 /** Creates a subscription whose second cycle was declined and whose manual retry is in manual review. */
 async function inReview(env: TestEnvironment) {
-  const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
-  await payCheckout(env, ref);
-  const { subscriptionId } = ref;
-  const decline = { subscriptionId, code: 'card_declined', count: 1 };
-  await env.control('POST', '/control/declines', decline);
-  await env.advance(clock, '2027-02-10T00:00:00Z');
+  const { ref, clock } = await unpaidIn(env);
   const { paymentMethodId } = await env.state(ref);
   const [method] = await env.db
     .select()
@@ -76,7 +69,20 @@ async function inReview(env: TestEnvironment) {
     .from(paymentAttempts)
     .where(eq(paymentAttempts.state, 'REVIEW'));
   if (!attempt) throw new Error('no attempt in review');
-  return { ref, clock, method, attempt, id: attempt.id };
+  const { id, gatewayKey: key, intentId, currency } = attempt;
+  const { gatewayMethodId } = method;
+  const reference = { ...ref, intentId, paymentMethodId: method.id };
+  /** The lost request of the retry arrives at the gateway. */
+  const arrive = (amountMinor = attempt.amountMinor) =>
+    env.gateway.charge({
+      key,
+      gatewayChargeId: null,
+      gatewayMethodId,
+      amountMinor,
+      currency,
+      reference,
+    });
+  return { ref, clock, attempt, arrive, id };
 }
 
 const timeline = async (env: TestEnvironment, ref: SubscriptionRef) =>
@@ -184,19 +190,12 @@ describe('a payment in review', () => {
     env,
     payments,
   }) => {
-    const { ref, clock, method, attempt, id } = await inReview(env);
+    const { ref, clock, attempt, arrive, id } = await inReview(env);
     await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     // The next retry pays the cycle. After that the lost request arrives.
     await env.advance(clock, '2027-02-10T04:00:00Z');
     expect((await env.state(ref)).cyclesCharged).toBe(2);
-    await env.gateway.charge({
-      key: attempt.gatewayKey,
-      gatewayChargeId: null,
-      gatewayMethodId: method.gatewayMethodId,
-      amountMinor: attempt.amountMinor,
-      currency: attempt.currency,
-      reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
-    });
+    await arrive();
     const watch = env.client.workflow.getHandle(orderWorkflowId('lateCharge', id));
     await watch.signal(recheck);
     expect(await watch.result()).toMatchObject({ outcome: { kind: 'found' } });
@@ -217,15 +216,8 @@ describe('a payment in review', () => {
   test('is settled as paid against the operator’s decision when the gateway has the charge', async ({
     env,
   }) => {
-    const { ref, method, attempt, id } = await inReview(env);
-    await env.gateway.charge({
-      key: attempt.gatewayKey,
-      gatewayChargeId: null,
-      gatewayMethodId: method.gatewayMethodId,
-      amountMinor: attempt.amountMinor,
-      currency: attempt.currency,
-      reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
-    });
+    const { ref, arrive, id } = await inReview(env);
+    await arrive();
     const settled = await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
     expect(settled.stdout).toContain('It is booked as SUCCEEDED, as the gateway now answers.');
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
@@ -325,17 +317,10 @@ test('an attempt cannot be settled when it was never in review', async ({ env })
 test('a review needs a person again when a charge of another amount arrives after it was settled as not charged', async ({
   env,
 }) => {
-  const { ref, method, attempt, id } = await inReview(env);
+  const { ref, attempt, arrive, id } = await inReview(env);
   await review(env, ['settle', id, '--not-charged', ...BY_ADA]);
   await expect.poll(async () => (await env.state(ref)).openAttempt).toBeNull();
-  await env.gateway.charge({
-    key: attempt.gatewayKey,
-    gatewayChargeId: null,
-    gatewayMethodId: method.gatewayMethodId,
-    amountMinor: attempt.amountMinor + 1,
-    currency: attempt.currency,
-    reference: { ...ref, intentId: attempt.intentId, paymentMethodId: method.id },
-  });
+  await arrive(attempt.amountMinor + 1);
   const look = { merchantId: ref.merchantId, attemptId: id, nowAt: Date.now() };
   expect(await env.activities.lookForLateCharge(look)).toEqual({
     kind: 'pending',

@@ -163,6 +163,29 @@ export function paymentsIn(env: TestEnvironment) {
           `${outcome} ${amountMinor} x${sentCount}${refundedMinor ? ` back ${refundedMinor}` : ''}`,
       );
     },
+    /** The first attempt of an intent. */
+    attempt: async ({ intentId }: { intentId: string }) => {
+      const [row] = await db
+        .select()
+        .from(paymentAttempts)
+        .where(eq(paymentAttempts.intentId, intentId))
+        .orderBy(asc(paymentAttempts.attemptNumber));
+      if (!row) throw new Error(`no attempt of ${intentId}`);
+      return row;
+    },
+    /** Charges an attempt's amount at the gateway directly, without its activity. Returns the charge's id. */
+    chargeOutside: async (
+      attempt: typeof paymentAttempts.$inferSelect,
+      key = attempt.gatewayKey,
+    ): Promise<string> => {
+      const { intentId, paymentMethodId, gatewayMethodId, amountMinor, currency } = attempt;
+      const reference = { merchantId, intentId, subscriptionId: null, paymentMethodId };
+      const money = { amountMinor, currency };
+      const charge = { key, gatewayChargeId: null, gatewayMethodId, ...money, reference };
+      const outcome = await env.gateway.charge(charge);
+      if (outcome.kind !== 'succeeded') throw new Error(`not charged: ${outcome.kind}`);
+      return outcome.gatewayChargeId;
+    },
     attempts: async ({ intentId }: IntentRef) => {
       const rows = await db
         .select()
