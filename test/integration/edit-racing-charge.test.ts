@@ -1,17 +1,14 @@
 import { expect } from 'vitest';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Shop } from '../support/shop.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Edits over HTTP during charges of the same subscription, on a real Temporal server. */
 
 /** Creates a subscription of 19.99 USD a month, which is ACTIVE since 10 January 2027. */
 async function active(env: TestEnvironment, shop: Shop) {
-  const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, '2027-01-10T00:00:00Z');
   const { subscriptionId } = ref;
   return {
     ref,

@@ -12,7 +12,7 @@ import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import type { Payments } from '../support/payments.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
@@ -53,10 +53,7 @@ test('the sweep refunds a late charge once when no workflow was signalled', asyn
   env,
   payments,
 }) => {
-  const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, '2027-01-10T00:00:00Z', { cycleCount: 2 });
   const [{ intentId }] = (await env.events(ref)) as [{ intentId: string }];
   const attempt = await payments.attempt({ intentId });
   const gatewayChargeId = await payments.chargeOutside(attempt, `${attempt.gatewayKey}:late`);

@@ -15,7 +15,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock, payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
@@ -113,10 +113,7 @@ describe('a sweep', () => {
   test('sends the target of a test clock again to a subscription that lags behind [D-60]', async ({
     env,
   }) => {
-    const createdAt = Date.parse('2027-01-10T00:00:00Z');
-    const clock = await env.createClock(createdAt);
-    const ref = await env.create({ createdAt, testClockId: clock });
-    await payCheckout(env, ref);
+    const { ref, clock, createdAt } = await paidOnClock(env, '2027-01-10T00:00:00Z');
     const targetAt = Date.parse('2027-02-11T00:00:00Z');
     // The target is committed without a signal to the workflow.
     const { merchantId } = env;

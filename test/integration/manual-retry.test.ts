@@ -7,7 +7,7 @@ import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts
 import { onDevServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Shop } from '../support/shop.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** Manual retries over HTTP, on a real Temporal server, checked against the gateway's charges. */
@@ -39,10 +39,7 @@ async function unpaid(
   declines: number,
   cycleCount = 3,
 ) {
-  const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount } });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, '2027-01-10T00:00:00Z', { cycleCount });
   const { subscriptionId } = ref;
   await env.control('POST', '/control/declines', { subscriptionId, code, count: declines });
   await env.advance(clock, '2027-02-10T00:00:00Z');

@@ -3,7 +3,7 @@ import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { jitterOf } from '../../domain/delays.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const MINUTE_MS = 60_000;
@@ -11,9 +11,7 @@ const CREATED_AT = Date.parse('2026-01-31T12:00:00Z');
 
 /** Creates a paid subscription on its own test clock. `failedAt` reads the times of its declined attempts. */
 async function subscribed(env: TestEnvironment) {
-  const clock = await env.createClock(CREATED_AT);
-  const ref = await env.create({ createdAt: CREATED_AT, testClockId: clock });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, CREATED_AT);
   return { ref, clock, failedAt: () => failuresOf(env, ref) };
 }
 

@@ -4,7 +4,7 @@ import { settleAttempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const DECLINED_LATER = '4000000000000341';
@@ -91,11 +91,8 @@ describe('a one-time charge of a subscription on a test clock', () => {
     env,
     payments,
   }) => {
-    const createdAt = Date.parse('2027-01-10T00:00:00Z');
     const laterAt = Date.parse('2027-01-20T00:00:00Z');
-    const clock = await env.createClock(createdAt);
-    const ref = await env.create({ createdAt, testClockId: clock });
-    await payCheckout(env, ref);
+    const { ref, clock } = await paidOnClock(env, '2027-01-10T00:00:00Z');
     await env.advance(clock, laterAt);
     const before = await env.state(ref);
     const { subscriptionId } = ref;

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { SESSION } from '../support/card-tokens.ts';
 import { onDevServer } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock, payCheckout } from '../support/pay-checkout.ts';
 import { enterAccount, tokenAtStripe } from '../support/stripe-merchant.ts';
 import { startStripe } from '../support/stripe.ts';
 import { createEnvironment } from '../support/test-environment.ts';
@@ -98,10 +98,7 @@ test('a renewal at Stripe makes two requests and twelve database calls', async (
 test('the opening of an attempt changes no indexed column of its subscription, and its page has room for the change', async ({
   counted: { env },
 }) => {
-  const createdAt = Date.parse('2025-01-01T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, '2025-01-01T00:00:00Z');
   await env.db.execute(sql`
     create table seen (version int, changed text);
     create function see() returns trigger language plpgsql as $$

@@ -3,10 +3,9 @@ import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import type { Terms } from '../../domain/subscription/terms.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { recordAndLose } from '../support/lost-task.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock, payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
@@ -17,13 +16,6 @@ import type { TestEnvironment } from '../support/test-environment.ts';
 
 const HOUR = 3_600_000;
 const MAY_10 = Date.parse('2027-05-10T12:00:00Z');
-
-async function onClock(env: TestEnvironment, terms: Partial<Terms>) {
-  const clock = await env.createClock(MAY_10);
-  const ref = await env.create({ createdAt: MAY_10, testClockId: clock, terms });
-  await payCheckout(env, ref);
-  return { clock, ref };
-}
 
 const charged = async (env: TestEnvironment, ref: SubscriptionRef): Promise<string[]> =>
   (await env.events(ref))
@@ -52,7 +44,7 @@ async function expectNothingFurther(
 
 describe('a test clock is READY only after a run that is older than its row has charged', () => {
   test('the daily cycles since an unpause [D-60, D-32]', async ({ env }) => {
-    const { clock, ref } = await onClock(env, { interval: 'DAY', cycleCount: 60 });
+    const { clock, ref } = await paidOnClock(env, MAY_10, { interval: 'DAY', cycleCount: 60 });
     await env.execute(ref, { kind: 'pause', commandId: randomUUID() });
     const newNextPaymentAt = Date.parse('2027-05-31T12:00:00Z');
     await recordAndLose(env, ref, { kind: 'unpause', newNextPaymentAt }, MAY_10);
@@ -71,7 +63,7 @@ describe('a test clock is READY only after a run that is older than its row has 
   });
 
   test('the cycles since an edit to an earlier date [D-60, D-15]', async ({ env }) => {
-    const { clock, ref } = await onClock(env, { interval: 'YEAR', cycleCount: 5 });
+    const { clock, ref } = await paidOnClock(env, MAY_10, { interval: 'YEAR', cycleCount: 5 });
     const newNextPaymentAt = Date.parse('2027-05-20T12:00:00Z');
     const order = { kind: 'edit', newNextPaymentAt, interval: 'MONTH' } as const;
     await recordAndLose(env, ref, order, MAY_10);
@@ -89,7 +81,7 @@ describe('a test clock is READY only after a run that is older than its row has 
   });
 
   test('nothing after a scheduled cancel [D-60, D-§4]', async ({ env }) => {
-    const { clock, ref } = await onClock(env, {});
+    const { clock, ref } = await paidOnClock(env, MAY_10);
     const order = { kind: 'cancel', reason: 'cancelled', atPeriodEnd: true } as const;
     await recordAndLose(env, ref, order, MAY_10);
 
@@ -140,7 +132,7 @@ test('in real time, a sweep finds a run that is older than its row a minute afte
 test('a look-up that ends after the row has changed returns the row to its run [D-32, D-40]', async ({
   env,
 }) => {
-  const { clock, ref } = await onClock(env, { cycleCount: 3 });
+  const { clock, ref } = await paidOnClock(env, MAY_10, { cycleCount: 3 });
   await env.gatewayAway('none');
   await env.sendClock(clock, Date.parse('2027-06-10T12:00:00Z'));
   await expect.poll(async () => (await env.state(ref)).openAttempt).toMatchObject({ lookups: 1 });

@@ -5,7 +5,7 @@ import { openBooks } from '../../tools/proof/verify/books.ts';
 import { readRepairs } from '../../tools/proof/verify/repairs.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { repairsOf } from '../support/repairs.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /** The number of repairs by kind that `npm run verify` shows. */
@@ -45,10 +45,9 @@ test('the counts of repairs grow by one for each repair over several sweeps', as
 test('the sweep repairs a subscription that a charge of unknown outcome keeps behind its test clock only when the look-up is overdue [D-60]', async ({
   env,
 }) => {
-  const createdAt = Date.parse('2027-01-01T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 2 } });
-  await payCheckout(env, ref);
+  const { ref, clock, createdAt } = await paidOnClock(env, '2027-01-01T00:00:00Z', {
+    cycleCount: 2,
+  });
   const before = await counted(env);
   await env.gatewayAway();
   const targetAt = Date.parse('2027-02-02T00:00:00Z');

@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 
 const day = (at: unknown) => new Date(Number(at)).toISOString().slice(0, 10);
@@ -11,10 +11,7 @@ describe('a test clock', () => {
   test('charges each cycle only when the clock reaches its due date, also across continue-as-new [D-60]', async ({
     env,
   }) => {
-    const createdAt = Date.parse('2027-03-31T00:00:00Z');
-    const clock = await env.createClock(createdAt);
-    const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 100 } });
-    await payCheckout(env, ref);
+    const { ref, clock } = await paidOnClock(env, '2027-03-31T00:00:00Z', { cycleCount: 100 });
     const paid = async () => (await env.state(ref)).cyclesCharged;
     expect(await paid()).toBe(1);
     await env.advance(clock, '2027-04-29T23:59:59.999Z');
@@ -31,14 +28,10 @@ describe('a test clock', () => {
   test('is READY when a run continues as new exactly at the clock’s target [D-60]', async ({
     env,
   }) => {
-    const createdAt = Date.parse('2027-01-01T00:00:00Z');
-    const clock = await env.createClock(createdAt);
-    const ref = await env.create({
-      createdAt,
-      testClockId: clock,
-      terms: { cycleCount: 200, interval: 'DAY' },
+    const { ref, clock, createdAt } = await paidOnClock(env, '2027-01-01T00:00:00Z', {
+      cycleCount: 200,
+      interval: 'DAY',
     });
-    await payCheckout(env, ref);
     // Each target is a due date. At one of these targets a run continues as new.
     for (const days of [35, 36, 37, 38, 39, 74, 75, 76]) {
       await env.advance(clock, createdAt + days * 86_400_000);

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 const FEBRUARY = '2027-02-10T00:00:00Z';
@@ -15,10 +15,7 @@ const at = (date: string): number => Date.parse(date);
  * the second charge never reaches the gateway, and its look-ups fail until `heal` is called.
  */
 async function undecidedIn(env: TestEnvironment) {
-  const createdAt = at('2027-01-10T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, '2027-01-10T00:00:00Z', { cycleCount: 3 });
   await env.gatewayAway('none', { subscriptionId: ref.subscriptionId });
   await env.sendClock(clock, at(FEBRUARY));
   await expect.poll(async () => (await env.state(ref)).openAttempt?.lookups).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
-import { payCheckout } from './pay-checkout.ts';
+import { paidOnClock } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 export const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
@@ -11,13 +11,7 @@ export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
  * Creates a subscription on a test clock and pays January's cycle. Each test charges February's cycle itself.
  */
 export async function paidForJanuary(env: TestEnvironment) {
-  const clock = await env.createClock(CREATED_AT);
-  const ref = await env.create({
-    createdAt: CREATED_AT,
-    testClockId: clock,
-    terms: { cycleCount: 3 },
-  });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, CREATED_AT, { cycleCount: 3 });
   const match = { subscriptionId: ref.subscriptionId };
   return {
     ref,

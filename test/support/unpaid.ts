@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { payCheckout } from './pay-checkout.ts';
+import { paidOnClock } from './pay-checkout.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /**
@@ -7,10 +7,7 @@ import type { TestEnvironment } from './test-environment.ts';
  * then UNPAID.
  */
 export async function unpaidIn(env: TestEnvironment, code = 'card_declined') {
-  const createdAt = Date.parse('2027-01-10T00:00:00Z');
-  const clock = await env.createClock(createdAt);
-  const ref = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
-  await payCheckout(env, ref);
+  const { ref, clock } = await paidOnClock(env, '2027-01-10T00:00:00Z', { cycleCount: 3 });
   const { subscriptionId } = ref;
   await env.control('POST', '/control/declines', { subscriptionId, code, count: 1 });
   await env.advance(clock, '2027-02-10T00:00:00Z');

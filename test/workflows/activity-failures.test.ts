@@ -8,7 +8,7 @@ import { command } from '../support/command.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { farFromTimers } from '../support/far-from-timers.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock, payCheckout } from '../support/pay-checkout.ts';
 import { lengthenHistory } from '../support/subscriptions.ts';
 import type { TimeSkippingEnvironment } from '../support/test-environment.ts';
 import { SECRET } from '../support/webhook-environment.ts';
@@ -237,10 +237,7 @@ describe('an activity failure', () => {
   test('delays an operator’s pause signal until the database is back, also in a run with more than 400 events', async ({
     env,
   }) => {
-    const createdAt = await env.server.currentTimeMs();
-    const clock = await env.createClock(createdAt);
-    const ref = await env.create({ createdAt, testClockId: clock });
-    await payCheckout(env, ref);
+    const { ref, clock, createdAt } = await paidOnClock(env, await env.server.currentTimeMs());
     faults.record = { times: 14, effect: false };
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
     await handle.signal('pause');
