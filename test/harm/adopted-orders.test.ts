@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { countHeld } from '../../db/repositories/sweeps/queries.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
+import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
@@ -15,6 +15,10 @@ import { verify } from '../support/verify-command.ts';
 /** The rows are restored from a backup. `npm run verify -- --adopt` books what the gateway has. */
 
 const DAY_MS = 86_400_000;
+const NOTHING_MISSING = {
+  code: 0,
+  lines: ['  The rows have everything that the gateways have.'],
+};
 
 /** Restores the rows and makes the gateway's charges 6 s older, because the command leaves out those of the last 5 s. */
 async function restoreOldRows(env: TestEnvironment, restore: () => Promise<void>): Promise<void> {
@@ -48,7 +52,7 @@ test('verify --adopt books a lost charge, a lost refund and a lost order once, r
   const restore = await dumpRows(env.db);
   await env.advance(clock, DUE_AT);
   const first = { refund: await refund(), charge: await charge() };
-  await env.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_099 });
+  await env.execute(ref, command('edit', { newAmountMinor: 2_099 }));
   await restoreOldRows(env, restore);
 
   // Without the option, the command changes nothing.
@@ -82,10 +86,7 @@ test('verify --adopt books a lost charge, a lost refund and a lost order once, r
     'subscription.cycle_charged',
   ]);
 
-  expect(await verify(env, '--adopt')).toEqual({
-    code: 0,
-    lines: ['  The rows have everything that the gateways have.'],
-  });
+  expect(await verify(env, '--adopt')).toEqual(NOTHING_MISSING);
   // Nothing was sent again, and nothing further happens.
   await env.advance(clock, DUE_AT + DAY_MS);
   expect(await repairsOf(env)).toEqual({});
@@ -104,8 +105,8 @@ test('verify --adopt names an edit and a pause that the restored rows lack, and 
   const same = await env.create({ createdAt: Date.now() });
   for (const ref of [edited, paused, same]) await payCheckout(env, ref);
   const restore = await dumpRows(env.db);
-  await env.execute(edited, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_099 });
-  await env.execute(paused, { kind: 'pause', commandId: randomUUID() });
+  await env.execute(edited, command('edit', { newAmountMinor: 2_099 }));
+  await env.execute(paused, command('pause'));
   await restoreOldRows(env, restore);
 
   const { lines } = await verify(env, '--adopt');
@@ -120,10 +121,7 @@ test('verify --adopt names an edit and a pause that the restored rows lack, and 
     `  + ${paused.subscriptionId}: ${released}`,
   ]);
   expect(lines).toHaveLength(4);
-  expect(await verify(env, '--adopt')).toEqual({
-    code: 0,
-    lines: ['  The rows have everything that the gateways have.'],
-  });
+  expect(await verify(env, '--adopt')).toEqual(NOTHING_MISSING);
   for (const ref of [edited, paused, same]) {
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', terms: { amountMinor: 1_999 } });
     expect(await env.book(ref)).toHaveLength(1);
@@ -154,10 +152,7 @@ test('verify --adopt books the payment of a cycle whose earlier decline is lost,
   await env.advance(clock, DUE_AT);
   expect((await attempts()).toSorted()).toEqual(['1 SUCCEEDED', '2 DECLINED']);
   expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-  expect(await verify(env, '--adopt')).toEqual({
-    code: 0,
-    lines: ['  The rows have everything that the gateways have.'],
-  });
+  expect(await verify(env, '--adopt')).toEqual(NOTHING_MISSING);
   await env.advance(clock, DUE_AT + 10 * DAY_MS);
   expect(await february()).toEqual(['declined 1999 x1', 'succeeded 1999 x1']);
 });
@@ -167,8 +162,7 @@ test('verify --adopt ends the row of a run that completed at the end of the peri
 }) => {
   const { ref, clock } = await paidForJanuary(env);
   const restore = await dumpRows(env.db);
-  const order = { kind: 'cancel', reason: 'cancelled', atPeriodEnd: true } as const;
-  await env.execute(ref, { ...order, commandId: randomUUID() });
+  await env.execute(ref, command('cancel', { reason: 'cancelled', atPeriodEnd: true }));
   await env.advance(clock, DUE_AT);
   await env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId)).result();
   const ended = await env.state(ref);
@@ -183,10 +177,7 @@ test('verify --adopt ends the row of a run that completed at the end of the peri
   expect(await env.state(ref)).toEqual(ended);
   expect((await env.events(ref)).at(-1)).toMatchObject({ eventType: 'subscription.ended' });
   expect(await countHeld(env.db)).toBe(0);
-  expect(await verify(env, '--adopt')).toEqual({
-    code: 0,
-    lines: ['  The rows have everything that the gateways have.'],
-  });
+  expect(await verify(env, '--adopt')).toEqual(NOTHING_MISSING);
   expect(await repairsOf(env)).toEqual({});
   expect(await env.book(ref)).toHaveLength(1);
 });

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
@@ -7,9 +6,10 @@ import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import { describeWorkflow } from '../../temporal/client.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { command } from '../support/command.ts';
 import { findings } from '../support/findings.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { CREATED_AT, DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { CREATED_AT, DUE_AT, februaryLost } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand } from '../support/run-command.ts';
 import { explainCommand } from '../../tools/scripts/explain/command.ts';
@@ -79,10 +79,7 @@ describe('a run that is newer than its restored row', () => {
     env,
     shop,
   }) => {
-    const { ref, clock, february } = await paidForJanuary(env);
-    const restore = await dumpRows(env.db);
-    await env.advance(clock, DUE_AT);
-    await restore();
+    const { ref, clock, february } = await februaryLost(env);
     await env.sendClock(clock, DUE_AT);
     await env.db.update(testClocks).set({ sentAt: longAgo }).where(eq(testClocks.id, clock));
     await change(env, ref, { updatedAt: longAgo });
@@ -120,7 +117,7 @@ describe('a run that is newer than its restored row', () => {
     const ref = await env.create({ createdAt: Date.now() });
     await payCheckout(env, ref);
     const restore = await dumpRows(env.db);
-    await env.execute(ref, { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' });
+    await env.execute(ref, command('cancel', { reason: 'cancelled' }));
     await handleOf(env, ref).result();
     await restore();
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
@@ -136,7 +133,7 @@ describe('a run that is newer than its restored row', () => {
     await expect.poll(() => describeWorkflow(client, handleOf(env, ref).workflowId)).toBeNull();
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
     expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
-    const cancel = { kind: 'cancel', commandId: randomUUID(), reason: 'cancelled' } as const;
+    const cancel = command('cancel', { reason: 'cancelled' });
     await expect(env.workflows.execute(ref, cancel)).rejects.toMatchObject({
       code: 'service_unavailable',
     });

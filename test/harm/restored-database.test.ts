@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { DUE_AT, februaryLost, paidForJanuary } from '../support/february-charge.ts';
 import { dumpRows } from '../support/restored-rows.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -26,11 +26,7 @@ describe('a restored database', () => {
   test('charges no cycle again after a command to the newer run, which is held [D-39]', async ({
     env,
   }) => {
-    const { ref, clock, february, attempts } = await paidForJanuary(env);
-    const restore = await dumpRows(env.db);
-    await env.advance(clock, DUE_AT);
-    await restore();
-
+    const { ref, clock, february, attempts } = await februaryLost(env);
     await expect(edit(env, ref)).rejects.toMatchObject({ code: 'service_unavailable' });
     await expectHeld(env, ref);
     await env.sendClock(clock, DUE_AT);
@@ -42,11 +38,7 @@ describe('a restored database', () => {
   test('books the charge that the gateway has after the newer run was terminated [D-39]', async ({
     env,
   }) => {
-    const { ref, clock, february, attempts } = await paidForJanuary(env);
-    const restore = await dumpRows(env.db);
-    await env.advance(clock, DUE_AT);
-    await restore();
-
+    const { ref, clock, february, attempts } = await februaryLost(env);
     await handleOf(env, ref).terminate('the database was restored');
     expect(await env.workflows.ensureRunning(ref)).toBe(true);
     await env.advance(clock, DUE_AT);
@@ -61,11 +53,7 @@ describe('a restored database', () => {
   test('puts the cycle in review when it owes another amount than the gateway has charged [D-39]', async ({
     env,
   }) => {
-    const { ref, clock, february, attempts } = await paidForJanuary(env);
-    const restore = await dumpRows(env.db);
-    await env.advance(clock, DUE_AT);
-    await restore();
-
+    const { ref, clock, february, attempts } = await februaryLost(env);
     await handleOf(env, ref).terminate('the database was restored');
     await edit(env, ref);
     await env.sendClock(clock, DUE_AT);

@@ -2,6 +2,7 @@ import { and, eq } from 'drizzle-orm';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import { openAttempt, owe } from '../../domain/subscription/apply-attempt.ts';
 import { paidOnClock } from './pay-checkout.ts';
+import { dumpRows } from './restored-rows.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 export const CREATED_AT = Date.parse('2027-01-10T00:00:00Z');
@@ -75,4 +76,13 @@ export async function februaryInput(env: TestEnvironment, { ref }: PaidSubscript
     nowAt: DUE_AT,
     realNowAt: Date.now(),
   };
+}
+
+/** As {@link paidForJanuary}. February's cycle is then charged, and the rows are restored to those before it. */
+export async function februaryLost(env: TestEnvironment): Promise<PaidSubscription> {
+  const paid = await paidForJanuary(env);
+  const restore = await dumpRows(env.db);
+  await env.advance(paid.clock, DUE_AT);
+  await restore();
+  return paid;
 }
