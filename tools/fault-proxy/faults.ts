@@ -26,21 +26,7 @@ const FAULTS = [
 /** For `reset`, `hang` and `answer`. `done`: the request is forwarded before the fault. */
 export const EFFECTS = ['done', 'none'] as const;
 
-export interface Fault {
-  readonly fault: (typeof FAULTS)[number];
-  readonly effect: (typeof EFFECTS)[number];
-  readonly method: string | null;
-  /** A path in which `*` stands for one segment, such as `/v1/charges/*`. Null matches every path. */
-  readonly path: string | null;
-  readonly count: number;
-  readonly chance: number;
-  readonly delayMs: number;
-  /** The time of `performance` at which the fault ends, at the latest. */
-  readonly endsAt: number;
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
+export type Fault = Readonly<ReturnType<typeof readFault>>;
 
 /** True if the fault applies to a request. `chance` decides by a random number. */
 export function applies(fault: Fault, method: string, path: string): boolean {
@@ -59,17 +45,19 @@ export function isHit({ chance }: { readonly chance: number }): boolean {
 export const COUNT_LIMIT = 1_000_000;
 export const DELAY_LIMIT_MS = 120_000;
 
-export function readFault(fields: Fields): Fault {
+export function readFault(fields: Fields) {
   const fault = oneOf(fields, 'fault', FAULTS);
   return {
     fault,
     effect: fields['effect'] === undefined ? 'none' : oneOf(fields, 'effect', EFFECTS),
     method: optionalText(fields, 'method'),
+    /** A path in which `*` stands for one segment, such as `/v1/charges/*`. Null matches every path. */
     path: optionalText(fields, 'path'),
     count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
     chance: share(fields['chance']),
     delayMs:
       fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
+    /** The time of `performance` at which the fault ends, at the latest. */
     endsAt:
       fields['forMs'] === undefined
         ? Infinity

@@ -10,7 +10,13 @@ import type { Serve } from '../../gateways/sandbox/payment-routes.ts';
 import { createArmed } from '../fault-proxy/armed.ts';
 import { COUNT_LIMIT, DELAY_LIMIT_MS, EFFECTS, isHit, share } from '../fault-proxy/faults.ts';
 
-const OPERATIONS = ['charge', 'lookup', 'methods', 'refund', 'refund_lookup'] as const;
+const OPERATIONS: Request['operation'][] = [
+  'charge',
+  'lookup',
+  'methods',
+  'refund',
+  'refund_lookup',
+];
 
 /**
  * `decline`: only for `charge`. `delay`: served after `delayMs`. `lose_answer`: the server closes the connection.
@@ -23,17 +29,7 @@ export const REFUND_STATUSES = ['succeeded', 'pending', 'failed'] as const;
 type Request = Parameters<Serve>[0];
 type Target = Omit<Request, 'operation' | 'key'>;
 
-interface Fault extends Target {
-  readonly operation: Request['operation'];
-  readonly fault: (typeof FAULTS)[number];
-  /** For `error_500` and `lose_answer`. `done`: the request is executed before the fault. */
-  readonly effect: (typeof EFFECTS)[number];
-  /** 0 for a fault other than `delay`. */
-  readonly delayMs: number;
-  readonly count: number;
-  /** From 0 to 1: the share of matching requests to which the fault applies. */
-  readonly chance: number;
-}
+type Fault = Readonly<ReturnType<typeof readFault>>;
 
 /**
  * A restart clears the faults. If `closing` aborts, delayed requests fail.
@@ -116,15 +112,17 @@ function matches(fault: Fault, request: Request): boolean {
   );
 }
 
-export function readFault(fields: Fields): Fault {
+export function readFault(fields: Fields) {
   const fault = oneOf(fields, 'fault', FAULTS);
   return {
     operation: oneOf(fields, 'operation', OPERATIONS),
     fault,
+    /** For `error_500` and `lose_answer`. `done`: the request is executed before the fault. */
     effect: fields['effect'] === undefined ? 'done' : oneOf(fields, 'effect', EFFECTS),
     delayMs:
       fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
     count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
+    /** The share of matching requests to which the fault applies. */
     chance: share(fields['chance']),
     ...readTarget(object(fields, 'match')),
   };
