@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Sql } from 'postgres';
+import type { GatewayAnswer } from '../../gateways/http-server/http.ts';
 import { accountOf } from './accounts.ts';
 import type { AnswerCheck } from './answer-check.ts';
 import { bookOf, newId } from './book.ts';
@@ -50,12 +51,6 @@ export interface ApiRequest {
   readonly body: string;
 }
 
-export interface ApiAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 export type Api = ReturnType<typeof createApi>;
 
 /** Serves Stripe's API. Never rejects: a defect of the double is answered 500 and reported. */
@@ -63,7 +58,7 @@ export function createApi(options: ApiOptions) {
   const { sql, nowMs } = options;
   const idempotency = createIdempotency(sql, nowMs);
 
-  const serve = async (request: ApiRequest): Promise<ApiAnswer> => {
+  const serve = async (request: ApiRequest): Promise<GatewayAnswer> => {
     const requestId = newId('req');
     try {
       return await answer(request, requestId);
@@ -77,7 +72,7 @@ export function createApi(options: ApiOptions) {
     }
   };
 
-  const answer = async (request: ApiRequest, requestId: string): Promise<ApiAnswer> => {
+  const answer = async (request: ApiRequest, requestId: string): Promise<GatewayAnswer> => {
     const { method, url, headers, body } = request;
     const accountId = await accountOf(sql, headers);
     const refusal = await options.requestCheck({
@@ -117,7 +112,7 @@ export function createApi(options: ApiOptions) {
   };
 
   /** One transaction contains the effects, the events and the stored answer. */
-  const carryOut = async (work: Work): Promise<ApiAnswer> => {
+  const carryOut = async (work: Work): Promise<GatewayAnswer> => {
     const { found, accountId, claim, requestId } = work;
     const now = Math.floor(nowMs() / 1_000);
     const { status, text, early } = await sql.begin(async (tx) => {
@@ -208,16 +203,8 @@ function sent(
   requestId: string,
   status: number,
   body: string,
-  headers: Readonly<Record<string, string>> = {},
-): ApiAnswer {
-  return {
-    status,
-    headers: {
-      'content-type': 'application/json',
-      'request-id': requestId,
-      'stripe-version': API_VERSION,
-      ...headers,
-    },
-    body,
-  };
+  more: GatewayAnswer['headers'] = {},
+): GatewayAnswer {
+  const headers = { 'request-id': requestId, 'stripe-version': API_VERSION, ...more };
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body };
 }

@@ -1,7 +1,7 @@
 import { display } from './amounts.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
-import { docUrl, invalid } from './errors.ts';
+import { coded, invalid } from './errors.ts';
 import { integer, metadata, requiredText } from './form.ts';
 import type { Params } from './form.ts';
 import { listing, reading, serving } from './endpoint.ts';
@@ -24,18 +24,12 @@ async function createRefund(scope: Scope, { params }: { readonly params: Params 
   const left = total - Number(charge.body['amount_refunded']);
   const currency = String(charge.body['currency']);
   if (charge.body['disputed'] === true) {
-    const code = 'charge_disputed';
-    throw invalid(`Charge ${charge.id} has been charged back; cannot issue a refund.`, {
-      code,
-      doc_url: docUrl(code),
-    });
+    const why = `Charge ${charge.id} has been charged back; cannot issue a refund.`;
+    throw invalid(why, coded('charge_disputed'));
   }
   if (left === 0) {
-    const code = 'charge_already_refunded';
-    throw invalid(`Charge ${charge.id} has already been refunded.`, {
-      code,
-      doc_url: docUrl(code),
-    });
+    const why = `Charge ${charge.id} has already been refunded.`;
+    throw invalid(why, coded('charge_already_refunded'));
   }
   const amount = integer(params, 'amount') ?? left;
   if (amount < 1) {

@@ -2,7 +2,7 @@ import { AUTHENTICATION_REQUIRED, declineMessage, TEST_CARDS } from './cards.ts'
 import type { Decline } from './cards.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
-import { docUrl } from './errors.ts';
+import { coded } from './errors.ts';
 import type { StripeObject } from './errors.ts';
 import type { Scope, StripeAnswer } from './scope.ts';
 import { takeForcedOutcome } from './scope.ts';
@@ -89,11 +89,9 @@ export function failAuthentication(
   scope: Scope,
   { intent, method }: Pick<Attempt, 'intent' | 'method'>,
 ): Promise<StripeAnswer> {
-  const code = 'payment_intent_authentication_failure';
   const error = {
     type: 'card_error',
-    code,
-    doc_url: docUrl(code),
+    ...coded('payment_intent_authentication_failure'),
     message:
       'We are unable to authenticate your payment method. Please choose a different payment method and try again.',
     payment_method: method.body,
@@ -162,8 +160,7 @@ async function insertCharge(scope: Scope, intent: Stored, method: Stored): Promi
 export function cardError(why: Decline, more: StripeObject = {}): StripeObject {
   return {
     type: 'card_error',
-    code: why.code,
-    doc_url: docUrl(why.code),
+    ...coded(why.code),
     message: declineMessage(why),
     ...(why.declineCode === null ? {} : { decline_code: why.declineCode }),
     ...(why.adviceCode === null ? {} : { advice_code: why.adviceCode }),

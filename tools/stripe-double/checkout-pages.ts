@@ -4,7 +4,7 @@ import type { Decline } from './cards.ts';
 import { currentSession } from './checkout-sessions.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
-import { docUrl, invalid } from './errors.ts';
+import { coded, invalid } from './errors.ts';
 import { cardPage, challengePage, closedPage } from './page-html.ts';
 import type { Scope } from './scope.ts';
 import { customer, paymentMethod } from './shapes.ts';
@@ -67,11 +67,9 @@ export async function answerChallenge(
 }
 
 function setupFailure(method: Stored) {
-  const code = 'setup_intent_authentication_failure';
   return {
     type: 'card_error',
-    code,
-    doc_url: docUrl(code),
+    ...coded('setup_intent_authentication_failure'),
     message:
       'The latest attempt to set up the payment method has failed because authentication failed.',
     payment_method: method.body,

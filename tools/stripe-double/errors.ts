@@ -20,6 +20,11 @@ export class StripeRefusal extends Error {
   }
 }
 
+/** The fields `code` and `doc_url` of an error. */
+export function coded(code: string) {
+  return { code, doc_url: `https://docs.stripe.com/error-codes/${code.replaceAll('_', '-')}` };
+}
+
 /** Status 400. `more`: further fields, such as `code`, `param` and `payment_intent`. */
 export function invalid(message: string, more: StripeObject = {}): StripeRefusal {
   return new StripeRefusal(400, { type: 'invalid_request_error', message, ...more });
@@ -29,8 +34,7 @@ export function invalid(message: string, more: StripeObject = {}): StripeRefusal
 export function noSuch(what: string, id: string, param?: string): StripeRefusal {
   return new StripeRefusal(param === undefined ? 404 : 400, {
     type: 'invalid_request_error',
-    code: 'resource_missing',
-    doc_url: docUrl('resource_missing'),
+    ...coded('resource_missing'),
     message: `No such ${what}: '${id}'`,
     param: param ?? 'id',
   });
@@ -42,8 +46,4 @@ export function notInDouble(what: string): StripeRefusal {
     type: 'api_error',
     message: `The Stripe double does not have ${what}.`,
   });
-}
-
-export function docUrl(code: string): string {
-  return `https://docs.stripe.com/error-codes/${code.replaceAll('_', '-')}`;
 }

@@ -2,7 +2,7 @@ import { checkAmount } from './amounts.ts';
 import { attemptCharge } from './charging.ts';
 import { newId } from './book.ts';
 import type { Stored } from './book.ts';
-import { docUrl, invalid, notInDouble } from './errors.ts';
+import { coded, invalid, notInDouble } from './errors.ts';
 import type { StripeRefusal } from './errors.ts';
 import { flag, integer, metadata, requiredText, text, texts } from './form.ts';
 import type { Params } from './form.ts';
@@ -132,6 +132,6 @@ async function usableMethod(scope: Scope, id: string, customerId: string | null)
 }
 
 function unexpectedState(intent: Stored, message: string): StripeRefusal {
-  const code = 'payment_intent_unexpected_state';
-  return invalid(message, { code, doc_url: docUrl(code), payment_intent: intent.body });
+  const code = coded('payment_intent_unexpected_state');
+  return invalid(message, { ...code, payment_intent: intent.body });
 }

@@ -141,10 +141,9 @@ function createListener({ api, control, onObject, options, onFailure }: Listener
       return route.handle({ request, url });
     }
     const [, page = '', id = ''] = url.pathname.split('/');
-    const form = new URLSearchParams(
-      method === 'POST' ? await readText(request, BODY_LIMIT_BYTES) : '',
-    );
-    return pageReply(await onObject(id, (scope) => servePage(scope, { page, id, method, form })));
+    const form =
+      method === 'POST' ? new URLSearchParams(await readText(request, BODY_LIMIT_BYTES)) : null;
+    return pageReply(await onObject(id, (scope) => servePage(scope, page, id, form)));
   };
 
   return (request: IncomingMessage, response: ServerResponse): void => {
@@ -162,19 +161,13 @@ function createListener({ api, control, onObject, options, onFailure }: Listener
   };
 }
 
-interface PageRequest {
-  readonly page: string;
-  readonly id: string;
-  readonly method: string;
-  readonly form: URLSearchParams;
-}
-
-function servePage(scope: Scope, { page, id, method, form }: PageRequest): Promise<PageAnswer> {
+/** `form`: what a payer has sent, or null. */
+function servePage(scope: Scope, page: string, id: string, form: URLSearchParams | null) {
   if (page === 'checkout') {
-    return method === 'POST' ? submitCard(scope, id, form) : showCheckout(scope, id);
+    return form === null ? showCheckout(scope, id) : submitCard(scope, id, form);
   }
   if (page !== 'challenge') throw new RequestRefused(404, 'route_not_found', 'No such page.');
-  if (method !== 'POST') return showChallenge(scope, id);
+  if (form === null) return showChallenge(scope, id);
   return answerChallenge(scope, id, form.get('outcome') === 'complete');
 }
 
