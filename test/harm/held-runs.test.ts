@@ -9,7 +9,7 @@ import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts
 import { command } from '../support/command.ts';
 import { findings } from '../support/findings.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { CREATED_AT, DUE_AT, februaryLost } from '../support/february-charge.ts';
+import { CREATED_AT, DUE_AT, februaryLost, paidForJanuary } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand } from '../support/run-command.ts';
 import { explainCommand } from '../../tools/scripts/explain/command.ts';
@@ -21,6 +21,7 @@ import { detailsOf } from '../support/workflow-details.ts';
 /** The rows are restored from a backup. The sweep finds the runs that are newer than their rows. */
 
 const HELD = '**Held**: the database is older than this run.';
+const DAY_MS = 86_400_000;
 const longAgo = sql`now() - interval '10 minutes'`;
 
 const handleOf = ({ client }: TestEnvironment, { subscriptionId }: SubscriptionRef) =>
@@ -108,6 +109,30 @@ describe('a run that is newer than its restored row', () => {
     await env.advance(clock, DUE_AT);
     expect(await february()).toEqual(['succeeded 1999 x2']);
     expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 0 });
+  });
+
+  test('tells its row again which time its test clock has reached when only this was lost [D-39, D-60]', async ({
+    env,
+  }) => {
+    const { ref, clock, february } = await paidForJanuary(env);
+    const restore = await dumpRows(env.db);
+    await env.advance(clock, CREATED_AT + 10 * DAY_MS);
+    await restore();
+    await env.sendClock(clock, CREATED_AT + 5 * DAY_MS);
+    await env.db.update(testClocks).set({ sentAt: longAgo }).where(eq(testClocks.id, clock));
+    await change(env, ref, { updatedAt: longAgo });
+    expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
+    const reachedAt = async () => {
+      const [row] = await env.db
+        .select({ at: subscriptions.clockReachedAt })
+        .from(subscriptions)
+        .where(eq(subscriptions.id, ref.subscriptionId));
+      return row?.at;
+    };
+    await expect.poll(reachedAt).toBe(CREATED_AT + 10 * DAY_MS);
+    expect(await repairsOf(env)).toEqual({});
+    await env.advance(clock, DUE_AT);
+    expect(await february()).toEqual(['succeeded 1999 x1']);
   });
 
   test('is counted, and neither started nor counted as failed, if it has completed, also after Temporal has deleted it [D-39]', async ({

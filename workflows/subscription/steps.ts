@@ -218,6 +218,8 @@ export class Steps {
         return;
       }
       run.release();
+      // A restored row may not know any more what the clock had reached.
+      if (found.clock) run.clock.reported(found.clock.reachedAt);
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
       else if (isRecheckWanted) this.lookUpNow();
     } catch (error) {
