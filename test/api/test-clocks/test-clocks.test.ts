@@ -106,6 +106,31 @@ test('an advance of a test clock is refused while another advance runs; a later 
   expect(repeated.headers['idempotent-replayed']).toBe('true');
 });
 
+test('an advance that answered ADVANCING is READY in a repeat with its key after a further advance, also while that runs [D-17, D-60]', async ({
+  createApi,
+}) => {
+  const api = await createApi({ clockWaitMs: 500 });
+  const testClockId = await createClock(api, JAN_31);
+  const { subscriptionId } = await createOn(api, testClockId);
+  const ref = { merchantId: api.merchant.merchantId, subscriptionId };
+  const reach = async (at: number) => {
+    const { version } = await stateOf(api.db, ref);
+    expect(await recordClockReached(api.db, { ...ref, version }, at)).toBeNull();
+  };
+  api.workflows.faults.isDown = true;
+  const first = await advance(api, testClockId, FEB_1, 'first-advance');
+  expect(first.json).toMatchObject({ status: 'ADVANCING' });
+  await reach(FEB_1);
+  const second = await advance(api, testClockId, FEB_1 + 1, 'second-advance');
+  expect(second.json).toMatchObject({ status: 'ADVANCING' });
+  const repeated = await advance(api, testClockId, FEB_1, 'first-advance');
+  expect(repeated.json).toEqual({ testClockId, now: FEB_1, status: 'READY' });
+  await reach(FEB_1 + 1);
+  expect((await advance(api, testClockId, FEB_1, 'first-advance')).text).toBe(repeated.text);
+  expect(await read(api, testClockId)).toMatchObject({ now: FEB_1 + 1, status: 'READY' });
+  api.workflows.faults.isDown = false;
+});
+
 test('an advance of a test clock answers ADVANCING at its time limit; a later repeat with the same key answers READY [D-17, D-60]', async ({
   createApi,
 }) => {
