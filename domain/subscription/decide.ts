@@ -3,11 +3,11 @@ import {
   cancelAt,
   earliestAttemptAt,
   jitterAt,
+  nextAmountMinor,
   nextDateAt,
   nextRetryAt,
   resumeAt,
 } from './state.ts';
-import { cycleAmountMinor } from './terms.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 export type Step =
@@ -118,8 +118,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
 }
 
 /** Returns, for example, `cycle 4 (19.99 USD)`. */
-function nextCycle({ cyclesCharged, owed, terms }: SubscriptionState): string {
-  const cycle = cyclesCharged + 1;
-  const amountMinor = owed?.amountMinor ?? cycleAmountMinor(terms, cycle);
-  return `cycle ${cycle} (${formatAmount(amountMinor, terms.currency)})`;
+function nextCycle(state: SubscriptionState): string {
+  const amount = formatAmount(nextAmountMinor(state), state.terms.currency);
+  return `cycle ${state.cyclesCharged + 1} (${amount})`;
 }

@@ -5,8 +5,14 @@ import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
 import { textOf } from './entries.ts';
 import type { Entry } from './entries.ts';
-import { cancelAt, earliestAttemptAt, isDunned, nextPaymentAt, resumeAt } from './state.ts';
-import { cycleAmountMinor } from './terms.ts';
+import {
+  cancelAt,
+  earliestAttemptAt,
+  isDunned,
+  nextAmountMinor,
+  nextPaymentAt,
+  resumeAt,
+} from './state.ts';
 import type { SubscriptionState } from './state.ts';
 import type { Terms } from './terms.ts';
 import { validateCommand } from './validate-command.ts';
@@ -142,10 +148,7 @@ function sentence(state: SubscriptionState): string {
   const nextAt = nextPaymentAt(state);
   const when = nextAt === null ? '' : toMinute(nextAt);
   const cycle = state.cyclesCharged + 1;
-  const amount = formatAmount(
-    state.owed?.amountMinor ?? cycleAmountMinor(state.terms, cycle),
-    state.terms.currency,
-  );
+  const amount = formatAmount(nextAmountMinor(state), state.terms.currency);
   // The sentence about a declined cycle is the same in TRIALING, ACTIVE and UNPAID.
   switch (isDunned(state) ? 'UNPAID' : state.status) {
     case 'CREATED':

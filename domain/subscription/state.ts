@@ -192,6 +192,11 @@ export function nextPaymentAt(state: SubscriptionState): number | null {
   return nextRetryAt(state) ?? (isLiving(state) ? calendarDate(state, state.nextIndex) : null);
 }
 
+/** The amount of the next charge. A cycle that is owed keeps its amount after an edit. */
+export function nextAmountMinor({ owed, terms, cyclesCharged }: SubscriptionState): number {
+  return owed?.amountMinor ?? cycleAmountMinor(terms, cyclesCharged + 1);
+}
+
 /** The lowest index that the next date may have. In UNPAID, date 0 is the owed cycle's. */
 export function lowestNextIndex({ status, nextIndex }: SubscriptionState): number {
   return status === 'UNPAID' ? Math.max(1, nextIndex) : nextIndex;

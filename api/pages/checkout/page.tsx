@@ -1,5 +1,5 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
-import { nextPaymentAt } from '../../../domain/subscription/state.ts';
+import { nextAmountMinor, nextPaymentAt } from '../../../domain/subscription/state.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';
 import type { Language } from '../parts/language.ts';
@@ -131,7 +131,7 @@ function askedOf(request: PageRequest, checkout: Checkout, nowAt: number): Asked
   const { language } = request;
   const { attempt, lastErrorCode, state } = checkout;
   const { owed, terms } = state;
-  const amount = language.money(owed?.amountMinor ?? terms.amountMinor, terms.currency);
+  const amount = language.money(nextAmountMinor(state), terms.currency);
   return {
     sale: saleFrom(language, checkout, terms, nowAt),
     alert: declinedText(language, attempt, lastErrorCode),
@@ -170,13 +170,14 @@ export function saleFrom(language: Language, order: Order, terms: Terms, nowAt: 
 }
 
 function resultText({ say, money, date }: Language, { state }: Checkout): PageText {
-  const amount = money(state.terms.amountMinor, state.terms.currency);
+  const amount = money(nextAmountMinor(state), state.terms.currency);
   const nextAt = nextPaymentAt(state);
   if (state.status === 'TRIALING' && nextAt !== null) {
     const texts = [say('trialStarted', { amount, date: date(nextAt) })];
     return { title: say('trialStartedTitle'), texts };
   }
-  if (state.status === 'ACTIVE' && nextAt !== null) {
+  // After a trial, a pause and an unpause lead to ACTIVE before the first payment.
+  if (state.status === 'ACTIVE' && nextAt !== null && state.cyclesCharged > 0) {
     const texts = [say('nextPaymentIs', { amount, date: date(nextAt) })];
     return { title: say('paymentReceived'), texts };
   }
@@ -196,8 +197,8 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   if (paid !== null) return paymentReceipt(language, paid, purchase);
   if (state.status !== 'TRIALING') return [];
   const saved = { card, at: null, reference: receiptId ?? subscriptionId };
-  const { amountMinor, currency } = state.terms;
-  const next = { amount: language.money(amountMinor, currency), at: nextPaymentAt(state) };
+  const amount = language.money(nextAmountMinor(state), state.terms.currency);
+  const next = { amount, at: nextPaymentAt(state) };
   return savedCardReceipt(language, saved, purchase, next);
 }
 

@@ -3,7 +3,7 @@ import { intentsOf } from '../../support/fixtures/payments.ts';
 import { test } from '../../support/api-environment.ts';
 import { statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
-import { browse, comeBack, expectSeeOther } from '../../support/hosted-pages/visits.ts';
+import { browse, comeBack, expectSeeOther, headingOf } from '../../support/hosted-pages/visits.ts';
 import { consentOf, linesOf } from '../../support/hosted-pages/page-text.ts';
 
 test('a paid checkout shows a receipt and a button to callbackUrl that keeps the URL’s query [D-44, IF-4.3]', async ({
@@ -102,6 +102,46 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
   expect(await statusOf(api, subscriptionId)).toBe('ENDED');
   const page = await browse(api, path);
   expect([page.status, page.text.includes('This was the last payment.')]).toEqual([200, true]);
+});
+
+test('a checkout that was unpaused before its first payment thanks for no payment [D-§4, D-44]', async ({
+  api,
+}) => {
+  const trial = { trialPeriodCount: 7, trialPeriodInterval: 'DAY' };
+  const { path, subscriptionId } = await openCheckout(api, trial);
+  await comeBack(api, path, 'payment_token=tok_in_trial');
+  const send = (command: string, fields: object = {}) =>
+    api.call('POST', `/subscription/merchant/${command}`, { body: { subscriptionId, ...fields } });
+  expect((await send('pause')).status).toBe(200);
+  expect((await send('unpause', { newNextPaymentDate: Date.UTC(2026, 2, 1) })).status).toBe(200);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
+  const page = await browse(api, path);
+  expect([page.status, headingOf(page), linesOf(page.text)]).toEqual([
+    200,
+    'This checkout is complete',
+    [],
+  ]);
+});
+
+test('a checkout names the amount of the cycle that is owed, not the edited one, as the next payment [D-15, D-44]', async ({
+  api,
+}) => {
+  const { path, subscriptionId } = await openCheckout(api);
+  await comeBack(api, path, 'payment_token=tok_edited_later');
+  const ref = { merchantId: api.merchant.merchantId, subscriptionId };
+  api.workflows.faults.card = 'card_declined';
+  await api.workflows.fallDue(ref);
+  api.workflows.faults.card = null;
+  const send = (command: string, fields: object = {}) =>
+    api.call('POST', `/subscription/${command}`, { body: { subscriptionId, ...fields } });
+  expect((await send('merchant/pause')).status).toBe(200);
+  expect((await send('edit', { newAmount: 3_000 })).status).toBe(200);
+  const unpause = { newNextPaymentDate: Date.UTC(2026, 3, 1) };
+  expect((await send('merchant/unpause', unpause)).status).toBe(200);
+  expect(await statusOf(api, subscriptionId)).toBe('ACTIVE');
+  expect((await browse(api, path)).text).toContain(
+    'The next payment is US$19.99 on 1\u00a0April\u00a02026 (UTC).',
+  );
 });
 
 test('a card that the tokeniser refuses counts as a try and shows the text of a decline [D-§4]', async ({
