@@ -160,6 +160,14 @@ export function chargesNewMethod(state: SubscriptionState, now: number): boolean
   return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
 }
 
+/** True if a payment method given at `now` is charged as soon as the open attempt of a renewal has failed. */
+export function chargesNewMethodNext(state: SubscriptionState, now: number): boolean {
+  const { status, owed, openAttempt } = state;
+  const isDue = openAttempt !== null && (owed?.nextRetryAt ?? 0) <= now;
+  const isPlanned = takesNewMethod(status) && cancelAt(state) === null;
+  return isDue && isPlanned && now >= earliestAttemptAt(state);
+}
+
 /** True in TRIALING until the first cycle is due. After a decline, the status may stay TRIALING. */
 export function isInTrial({ status, owed }: SubscriptionState): boolean {
   return status === 'TRIALING' && owed === null;

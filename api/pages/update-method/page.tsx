@@ -1,9 +1,12 @@
 import { isSuperseded, needsAuthentication } from '../../../domain/subscription/authentication.ts';
 import {
+  cancelAt,
   chargesNewMethod,
+  chargesNewMethodNext,
   earliestAttemptAt,
   isDunned,
   knownUntil,
+  nextAmountMinor,
   nextPaymentAt,
   nextRetryAt,
   takesNewMethod,
@@ -112,9 +115,11 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
   switch (stage) {
     case 'saved': {
       const { state } = update;
-      const nextAt = nextPaymentAt(state);
-      // The payment is still owed: the old card is being charged, or the next attempt has a later date.
-      const isTriedNext = isDunned(state) && (state.openAttempt !== null || nextAt !== null);
+      const isCharging =
+        isSuperseded(state) && takesNewMethod(state.status) && cancelAt(state) === null;
+      // After the charge of the old card, which has no outcome yet, the new card is charged at `nextRetryAt`.
+      const nextAt = isCharging ? (state.owed?.nextRetryAt ?? null) : nextPaymentAt(state);
+      const isTriedNext = isCharging || (isDunned(state) && nextAt !== null);
       const texts = [
         join(newCardText(language, update), say('nothingChargedNow')),
         ...(isTriedNext ? [say('dueIsTriedNext', { amount: owedText(language, update) })] : []),
@@ -199,8 +204,8 @@ function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleTe
 }
 
 /**
- * Returns the present card, and the amount that a new card is charged today: in UNPAID, within 15 automatic attempts
- * in 30 days. Else the offer names the date of the next payment.
+ * Returns the present card, and the amount that a new card is charged at once, or after the open attempt has failed. Else
+ * the offer names the date of the next payment.
  */
 function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
@@ -212,7 +217,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       : [{ label: say('cardNow'), text: cardText(language, card), brand: card.brand }];
   const isUnpaid = state.status === 'UNPAID';
   const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
-  if (chargesNewMethod(state, ownNow)) {
+  if (chargesNewMethod(state, ownNow) || chargesNewMethodNext(state, ownNow)) {
     return {
       heading: say('newCard'),
       action: say('saveCardAndPay', { amount }),
@@ -221,7 +226,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
         { label: say('chargedToday'), text: say('amountDue', { amount }) },
         ...now,
         ...dueRows(language, update),
-        ...nextTryRows(language, update),
+        ...(isDunned(state) ? nextTryRows(language, update) : []),
       ],
     };
   }
@@ -269,7 +274,7 @@ function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow
 }
 
 function owedText({ money }: Language, { state }: MethodUpdate): string {
-  return money(state.owed?.amountMinor ?? state.terms.amountMinor, state.terms.currency);
+  return money(nextAmountMinor(state), state.terms.currency);
 }
 
 /** The address at which a session shows its outcome. At its own address the link begins the next session. */

@@ -121,6 +121,36 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
   },
 );
 
+test('the update page says that a new card is charged next while the outcome of a renewal is unknown [D-33, D-30]', async ({
+  api,
+}) => {
+  const { subscription, look, give, lookAtOutcome } = await openUpdatePage(api, 'ACTIVE');
+  await declineNext(api, subscription, 'unknown');
+  const asked = await look();
+  expect(linesOf(asked.text)).toEqual([
+    ['Charged today', 'US$19.99, which is due'],
+    ['Card now', 'Visa ending in 4242'],
+  ]);
+  expect(asked.text).toContain('Save card and pay US$19.99');
+  const saved = await give(`payment_token=tok_kept_${subscription.subscriptionId}_1111`);
+  expect([headingOf(saved), linesOf(saved.text)[0]]).toEqual([
+    'Your card was replaced',
+    ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4} \(UTC\)$/)],
+  ]);
+  expect(saved.text).toContain('The payment of US$19.99 that is due is tried with it next.');
+  expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
+  // The next session of the link offers the same for a further card.
+  const next = visit(api, PUBLIC_URL + String((await look()).headers['location']));
+  expect(linesOf((await next.look()).text)[0]).toEqual(['Charged today', 'US$19.99, which is due']);
+  // After a cancellation for the end of the period nothing is charged.
+  const body = { subscriptionId: subscription.subscriptionId, atPeriodEnd: true };
+  expect((await api.call('POST', '/subscription/merchant/cancel', { body })).status).toBe(200);
+  expect(linesOf((await next.look()).text)[0]).toEqual(['Charged today', 'Nothing']);
+  const receipt = await lookAtOutcome();
+  expect(linesOf(receipt.text)[0]).toEqual(['Merchant', 'Acme Ltd']);
+  expect(receipt.text).not.toContain('is tried with it next');
+});
+
 test.for([
   ['insufficient_funds', '28 February 2027 (UTC)'],
   ['stolen_card', null],
