@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns/promises';
 import type { LookupAddress } from 'node:dns';
 import { isIP } from 'node:net';
 import type { LookupFunction } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
@@ -16,6 +17,11 @@ const MAX_URL_LENGTH = 2_048;
 const CONNECT_TIMEOUT_MS = 3_000;
 /** Time in ms for the answer of a name server, of which each is asked twice. */
 const NAME_TIMEOUT_MS = 1_000;
+/**
+ * Time in ms for IPv6 after IPv4 has answered, or the reverse: some name servers never answer one of the questions. It
+ * allows a second question, and leaves half of the time to connect.
+ */
+const OTHER_FAMILY_MS = 1_500;
 const LOOPBACK: readonly LookupAddress[] = [
   { address: '127.0.0.1', family: 4 },
   { address: '::1', family: 6 },
@@ -100,16 +106,16 @@ function guardedLookup(rules: AddressRules, newResolver: () => Resolver): Lookup
  */
 async function addressesOf(hostname: string, resolver: Resolver): Promise<LookupAddress[]> {
   if (isLoopbackHost(hostname)) return [...LOOPBACK];
-  const [ipv4, ipv6] = await Promise.allSettled([
-    resolver.resolve4(hostname),
-    resolver.resolve6(hostname),
-  ]);
-  const found = [
-    ...(ipv4.status === 'fulfilled' ? ipv4.value : []).map((address) => ({ address, family: 4 })),
-    ...(ipv6.status === 'fulfilled' ? ipv6.value : []).map((address) => ({ address, family: 6 })),
-  ];
-  if (found.length === 0 && ipv4.status === 'rejected') throw ipv4.reason;
-  return found;
+  const found: LookupAddress[] = [];
+  const ask = async (addresses: Promise<string[]>, family: 4 | 6): Promise<void> => {
+    for (const address of await addresses) found.push({ address, family });
+  };
+  const answers = [ask(resolver.resolve4(hostname), 4), ask(resolver.resolve6(hostname), 6)];
+  const all = Promise.allSettled(answers);
+  const late = async () => Promise.race([all, sleep(OTHER_FAMILY_MS, undefined, { ref: false })]);
+  await Promise.any(answers).then(late, () => undefined);
+  if (found.length === 0) await answers[0];
+  return found.toSorted((a, b) => a.family - b.family);
 }
 
 function blocked(): NodeJS.ErrnoException {

@@ -42,8 +42,11 @@ const connectThrough = async (
  */
 const SPELLINGS = ['localhost', '127.0.0.1', '2130706433', '0x7f.1', '[::ffff:127.0.0.1]', '0'];
 
-/** A name server that knows the IPv4 addresses of these names, and no other name. It ignores questions about `silent`. */
-async function startNameServer(addresses: Readonly<Record<string, string>>) {
+/**
+ * A name server that knows the IPv4 addresses of these names, and no other name. It ignores questions about `silent`,
+ * and those about IPv6 addresses of `half`.
+ */
+async function startNameServer(addresses: Readonly<Record<string, string>>, timeout = 100) {
   const socket = createSocket('udp4');
   socket.on('message', (query, { address, port: from }) => {
     const labels: string[] = [];
@@ -53,6 +56,7 @@ async function startNameServer(addresses: Readonly<Record<string, string>>) {
     const host = labels.join('.');
     if (host === 'silent.test') return;
     const type = query.readUInt16BE(query.indexOf(0, 12) + 1);
+    if (host === 'half.test' && type !== 1) return;
     const found = type === 1 ? addresses[host] : undefined;
     const question = query.subarray(12, query.indexOf(0, 12) + 5);
     const head = Buffer.from([
@@ -73,7 +77,7 @@ async function startNameServer(addresses: Readonly<Record<string, string>>) {
     socket.send(Buffer.concat([query.subarray(0, 2), head, question, record]), from, address);
   });
   await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
-  const resolver = new Resolver({ timeout: 100, tries: 1 });
+  const resolver = new Resolver({ timeout, tries: 1 });
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
   return { resolver, close: () => socket.close() };
 }
@@ -89,6 +93,13 @@ describe('the guarded connector', () => {
     expect(await refusalOf('unknown.test')).toBe('ENOTFOUND');
     expect(await refusalOf('silent.test')).toBe('ETIMEOUT');
     expect(receiver.received).toHaveLength(before);
+    names.close();
+  });
+
+  it('connects when the name servers do not answer the question about IPv6 addresses [D-54]', async () => {
+    const names = await startNameServer({ 'half.test': '127.0.0.1' }, 60_000);
+    expect(await connectThrough('half.test', true, names.resolver)).toBe(200);
+    names.resolver.cancel();
     names.close();
   });
 
