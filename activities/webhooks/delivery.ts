@@ -40,7 +40,11 @@ class Delivery {
 
   constructor(deps: WebhookDeps) {
     this.deps = { ...deps, send: createWebhookSender({ allowLoopback: deps.allowLoopback }) };
-    this.activities = { drainEndpoint: (input) => this.join(input, true).result };
+    this.activities = {
+      drainEndpoint: ({ nowAt, ...ref }) =>
+        // The activity may have waited, and retries and pauses count from the present.
+        this.join({ ...ref, nowAt: Math.max(nowAt, Date.now()) }, true).result,
+    };
   }
 
   /**
