@@ -10,7 +10,7 @@ export interface EndpointRef {
 export interface Breaker {
   /** Number of failed attempts since the last success, except those that ended during a pause. */
   consecutiveFailures: number;
-  /** While the breaker is open, no request before this instant; else the latest failure. Null after a success. */
+  /** With an open breaker, no request before this instant; with a closed one, the latest failure. Null after a success. */
   pausedUntil: number | null;
   /** First failure since the last success, or since 30 h without an attempt; null after a success. */
   failingSince: number | null;

@@ -29,7 +29,7 @@ export const DATABASE_WRITE = {
 } as const satisfies ActivityOptions;
 
 /**
- * No request begins after 20 s. A retry would use an outdated `nowAt`, so the workflow starts a new drain. A drain that no
+ * No request begins after 20 s. In place of a retry, the workflow starts a new drain, with its own backoff. A drain that no
  * worker takes fails after 60 s, because each signal meanwhile makes the history longer.
  */
 export const WEBHOOK_DELIVERY = {

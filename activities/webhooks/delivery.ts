@@ -26,7 +26,7 @@ export function createWebhookDelivery(deps: WebhookDeps): Pick<Delivery, keyof D
   return new Delivery(deps);
 }
 
-/** A commit and the activity join the drain of the endpoint that runs in this process, if one runs. */
+/** A commit and the activity join the drain of the endpoint in this process while that drain may still send. */
 class Delivery {
   readonly activities: WebhookActivities;
   private readonly deps: WebhookDeps & DrainDeps;
@@ -49,7 +49,7 @@ class Delivery {
 
   /**
    * Sends the pending events of a stream in the background. Resolves when they are sent or left to the workflows of
-   * their endpoints. Never throws: after a failure the sweep wakes these workflows.
+   * their endpoints. Never throws: after a failed drain it wakes the endpoint's workflow, else the sweep does.
    */
   deliver(stream: StreamRef): Promise<void> {
     return this.track(this.deliverStream(stream));
@@ -95,15 +95,19 @@ class Delivery {
   private join(input: DrainEndpointInput, mayProbe: boolean) {
     const { merchantId, configId } = input;
     const running = this.drains.get(configId);
-    if (running) {
+    if (running?.drain.isClosed === false) {
       running.drain.notify();
       return { ...running, isJoined: true };
     }
+    // A drain that only waits for its slow requests must not delay other streams.
+    const earlier = running?.drain.running;
     const drain = new Drain(this.deps, input, {
-      mayProbe,
-      share: () => this.shareOf(merchantId),
+      mayProbe: () => mayProbe && (earlier?.size ?? 0) === 0,
+      share: () => Math.max(1, this.shareOf(merchantId) - (earlier?.size ?? 0)),
       isStopping: () => this.stopping.signal.aborted,
-      onEnd: () => this.drains.delete(configId),
+      onEnd: () => {
+        if (this.drains.get(configId)?.drain === drain) this.drains.delete(configId);
+      },
     });
     const started = { drain, result: drain.run() };
     this.drains.set(configId, started);

@@ -33,7 +33,7 @@ export interface DrainDeps extends AttemptDeps {
 }
 
 export interface DrainEndpointInput extends EndpointRef {
-  /** Epoch ms at the request of the drain. Decides which retries are due. */
+  /** Epoch ms at the start of the drain. Decides which retries are due. */
   nowAt: number;
 }
 
@@ -47,8 +47,8 @@ export interface DrainEndpointResult {
 }
 
 export interface DrainLimits {
-  /** False for a drain that leaves the probes of an open breaker to the endpoint's workflow. */
-  mayProbe: boolean;
+  /** False for a drain that leaves the probes of an open breaker to others. */
+  mayProbe: () => boolean;
   /** Maximum number of requests in flight; the limit shrinks while other endpoints of the merchant are drained. */
   share: () => number;
   /** True once the process is shutting down. */
@@ -88,7 +88,8 @@ export class Drain {
   private readonly limits: DrainLimits;
   private readonly nowAt: number;
   private readonly startedAt = performance.now();
-  private readonly running = new Set<Promise<void>>();
+  /** The requests in flight. */
+  readonly running = new Set<Promise<void>>();
   private readonly errors: unknown[] = [];
   private endpoint: Endpoint | null = null;
   private ready: ClaimedDelivery[][] = [];
@@ -153,17 +154,19 @@ export class Drain {
     return this.nowAt + Math.floor(performance.now() - this.startedAt);
   }
 
+  /** True if it sends nothing more, whatever is committed. */
+  get isClosed(): boolean {
+    return this.isOver || this.isGone || this.errors.length > 0;
+  }
+
+  /** True 20 s after the start, or while the process stops. */
   private get isOver(): boolean {
     return performance.now() - this.startedAt > SEND_WITHIN_MS || this.limits.isStopping();
   }
 
   private maySend(): boolean {
     return (
-      (this.isProbing || !isOpen(this.breaker)) &&
-      this.deactivation === null &&
-      this.errors.length === 0 &&
-      !this.isGone &&
-      !this.isOver
+      (this.isProbing || !isOpen(this.breaker)) && this.deactivation === null && !this.isClosed
     );
   }
 
@@ -172,23 +175,28 @@ export class Drain {
       for (;;) {
         if (this.maySend()) {
           for (const batch of this.ready.splice(0, Math.max(0, this.room))) this.start(batch);
-        }
+        } else this.leaveRest();
         if (this.hasRoom && this.isClaimDue()) {
           await this.claim();
         } else if (this.running.size > 0 || (this.maySend() && this.isWanted)) {
           await this.nextChange();
         } else break;
       }
-      this.unsent.push(...this.ready.splice(0).flat());
       await this.record();
     } catch (error) {
       this.errors.push(error);
     }
     await Promise.all(this.running);
     if (this.errors.length === 0) return;
+    this.leaveRest();
     // Deliveries that are not recorded are sent again.
     await this.record().catch(() => undefined);
     throw this.errors[0];
+  }
+
+  /** Releases, with the next record, the claims of deliveries that this drain may not send. */
+  private leaveRest(): void {
+    this.unsent.push(...this.ready.splice(0).flat());
   }
 
   private get room(): number {
@@ -218,7 +226,7 @@ export class Drain {
       nowAt: this.now(),
       claimMs: CLAIM_MS,
       batches,
-      mayProbe: this.limits.mayProbe && this.running.size === 0,
+      mayProbe: this.limits.mayProbe() && this.running.size === 0,
     });
     if (!claim?.endpoint.isActive) {
       this.isGone = true;
@@ -320,7 +328,13 @@ export class Drain {
     const [attempts, released] = [this.attempts.splice(0), this.unsent.splice(0)];
     const outcomes = this.outcomes.splice(0);
     if (attempts.length + released.length > 0) {
-      await recordDeliveries(db, ref, attempts, released);
+      await recordDeliveries(db, ref, attempts, released).catch((error: unknown) => {
+        // The statement may be repeated. All of it is recorded after the requests in flight.
+        this.attempts.unshift(...attempts);
+        this.unsent.unshift(...released);
+        this.outcomes.unshift(...outcomes);
+        throw error;
+      });
     }
     if (this.isBreakerChanged) {
       this.isBreakerChanged = false;

@@ -17,7 +17,8 @@ async function drainNext(env: WebhookEnvironment, configId: string, nowAt: numbe
   const { pausedUntil } = await env.config(configId);
   return {
     remaining,
-    nextAt: nowAt + tookMs + (nextDelayMs ?? 0),
+    // The drain may have read a clock that was 1 ms ahead of this one.
+    nextAt: nowAt + tookMs + (nextDelayMs ?? 0) + 1,
     /** Expects that the breaker pauses for `baseMs` with a jitter of ±20 %, from an instant during this drain. */
     expectPause(baseMs: number): void {
       const untilEndMs = (pausedUntil ?? Number.NaN) - nowAt;

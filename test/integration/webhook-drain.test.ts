@@ -1,7 +1,9 @@
-import { expect } from 'vitest';
+import { and, gt, eq, sql } from 'drizzle-orm';
+import { expect, vi } from 'vitest';
 import { Drain } from '../../activities/webhooks/drain.ts';
 import { createWebhookSender } from '../../activities/webhooks/sender.ts';
 import { createDb } from '../../db/client.ts';
+import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { gate } from '../support/gate.ts';
 import { onWebhookQueues } from '../support/webhook-environment.ts';
 
@@ -41,7 +43,7 @@ it('a drain claims nothing, and sends each event once, when other drains of its 
   const drain = new Drain(
     { db, sealing: env.sealing, send: createWebhookSender({ allowLoopback: true }) },
     { merchantId: env.merchantId, configId, nowAt: Date.now() },
-    { mayProbe: true, share: () => share, isStopping: () => false, onEnd: () => undefined },
+    { mayProbe: () => true, share: () => share, isStopping: () => false, onEnd: () => undefined },
   );
   const ended = drain.run();
   await expect.poll(() => env.progress(configId)).toContain('1 DELIVERED 1');
@@ -73,4 +75,115 @@ it('the requests in flight are recorded, and the endpoint’s queue is woken, wh
   expect(other.lines).toMatchObject([{ configId, message: 'webhooks cannot be sent' }]);
   expect(await env.deliver()).toEqual({ remaining: 0, nextDelayMs: null });
   expect(receiver.received).toHaveLength(1);
+});
+
+it('what a drain has sent is recorded, and what it has claimed can be sent at once, when the record failed first [D-54]', async ({
+  env,
+  spied: { db, hook },
+}) => {
+  const { receiver, configId } = await env.startEndpoint();
+  const failed = gate();
+  let isFirst = true;
+  receiver.onReceive(async () => {
+    if (!isFirst) return failed.isOpen;
+    isFirst = false;
+    await receiver.waitFor(8);
+    hook.beforeStatement = () => {
+      hook.beforeStatement = () => undefined;
+      failed.open();
+      throw new Error('the database is away');
+    };
+  });
+  await env.emitTo(...Array.from({ length: 20 }, (_, index) => `sub_${index}`));
+  const other = env.startProcess(db);
+  await expect(
+    other.activities.drainEndpoint({ merchantId: env.merchantId, configId, nowAt: Date.now() }),
+  ).rejects.toThrow('Failed query');
+  // Eight at first, and perhaps one in the place of the first.
+  expect(receiver.received.length).toBeLessThan(10);
+  expect(await env.deliver()).toEqual({ remaining: 0, nextDelayMs: null });
+  expect(receiver.received).toHaveLength(20);
+  expect(await env.progress(configId)).toEqual(Array.from({ length: 20 }, () => '1 DELIVERED 1'));
+});
+
+it('the claims of what an open breaker forbids end while requests are still in flight [D-54]', async ({
+  env,
+}) => {
+  const { receiver, configId } = await env.startEndpoint();
+  const slow = gate();
+  receiver.answerWith({ status: 500 });
+  let arrived = 0;
+  receiver.onReceive(() => {
+    arrived += 1;
+    return arrived > 5 ? slow.isOpen : undefined;
+  });
+  await env.emitTo(...Array.from({ length: 20 }, (_, index) => `sub_${index}`));
+  const drained = env.activities.drainEndpoint({
+    merchantId: env.merchantId,
+    configId,
+    nowAt: Date.now(),
+  });
+  const isClaimed = and(
+    eq(webhookDeliveries.configId, configId),
+    gt(webhookDeliveries.claimedUntil, sql`now()`),
+  );
+  await expect.poll(async () => (await env.config(configId)).consecutiveFailures).toBe(5);
+  await expect
+    .poll(() => env.db.$count(webhookDeliveries, isClaimed))
+    .toBe(receiver.received.length - 5);
+  expect(receiver.received.length).toBeGreaterThan(5);
+  slow.open();
+  expect(await drained).toMatchObject({ remaining: 20 });
+  expect(await env.db.$count(webhookDeliveries, isClaimed)).toBe(0);
+});
+
+it('another stream’s event is sent at once while a drain of 20 s waits for its slow request [D-54]', async ({
+  env,
+}) => {
+  const { receiver, configId } = await env.startEndpoint();
+  const slow = gate();
+  receiver.onReceive(({ event }) => (event['streamId'] === 'sub_slow' ? slow.isOpen : undefined));
+  const deliver = async (streamId: string) => {
+    await env.emitTo(streamId);
+    return env.own.deliver({ merchantId: env.merchantId, streamId });
+  };
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    const first = deliver('sub_slow');
+    await receiver.waitFor(1);
+    vi.advanceTimersByTime(20_001);
+    await deliver('sub_quick');
+    expect(receiver.received.map(({ event }) => event['streamId'])).toEqual([
+      'sub_slow',
+      'sub_quick',
+    ]);
+    slow.open();
+    await first;
+  } finally {
+    vi.useRealTimers();
+  }
+  expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '1 DELIVERED 1']);
+});
+
+it('an event that was committed after a drain had found its endpoint inactive, and the merchant had reactivated it, is sent at once [D-54, D-55]', async ({
+  env,
+}) => {
+  const { receiver, configId } = await env.startEndpoint();
+  const slow = gate();
+  receiver.onReceive(({ event }) => (event['streamId'] === 'sub_late' ? undefined : slow.isOpen));
+  await env.emit(1_000);
+  const first = env.dispatch();
+  await receiver.waitFor(1);
+  await env.setConfig(configId, { isActive: false });
+  await expect.poll(() => env.progress(configId)).toEqual(['1 DROPPED 0']);
+  await env.setConfig(configId, { isActive: true });
+  await env.emitTo('sub_late');
+  await env.own.deliver({ merchantId: env.merchantId, streamId: 'sub_late' });
+  expect(receiver.received.map(({ event }) => event['streamId'])).toEqual([
+    env.streamId,
+    'sub_late',
+  ]);
+  slow.open();
+  await first;
+  expect(await env.progress(configId)).toEqual(['1 DROPPED 0', '1 DELIVERED 1']);
 });
