@@ -165,7 +165,10 @@ export function saleFrom(language: Language, order: Order, terms: Terms, nowAt: 
     productDescription:
       productPage?.description ?? (productPage?.name === undefined ? null : description),
     offer: offerOf(language, terms, nowAt),
-    consent: isPaidAtOnce(terms) ? null : say('consentSubscription', { name: merchantName }),
+    // The card is saved for the customer also after a single payment.
+    consent: say(isPaidAtOnce(terms) ? 'consentSavedCard' : 'consentSubscription', {
+      name: merchantName,
+    }),
   };
 }
 

@@ -87,7 +87,7 @@ test('a checkout with a trial saves the card, starts the trial and charges nothi
   ]);
 });
 
-test('a paid checkout of a single cycle ends the subscription and shows the result [D-§4]', async ({
+test('a checkout of a single cycle asks for consent to save the card, ends the subscription when paid, and shows the result [D-§4]', async ({
   api,
 }) => {
   const { path, subscriptionId } = await openCheckout(api, { cycleCount: 1 });
@@ -96,8 +96,11 @@ test('a paid checkout of a single cycle ends the subscription and shows the resu
     ['Today', 'US$19.99'],
     ['In all', 'US$19.99 in 1 payment'],
   ]);
-  // The page asks for no consent, because there is no later charge to permit.
-  expect(consentOf(asked.text)).toBeUndefined();
+  // The merchant may charge the saved card of the customer later.
+  expect(consentOf(asked.text)).toBe(
+    'By continuing, you allow Acme Ltd to charge this card later for payments that you agree with ' +
+      'them, until you withdraw this permission.',
+  );
   await comeBack(api, path, 'payment_token=tok_single');
   expect(await statusOf(api, subscriptionId)).toBe('ENDED');
   const page = await browse(api, path);
