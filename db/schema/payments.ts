@@ -174,7 +174,7 @@ export const paymentAttempts = pgTable(
     lookups: integer('lookups').notNull().default(0),
     /** Real time at which the gateway's event named the charge before its outcome was known; null if none did. */
     heardAt: instant('heard_at'),
-    /** Real time of the latest request, if the gateway did not answer it; else null. */
+    /** Real time of the first of the latest requests that the gateway did not answer; null if it answered the latest. */
     unansweredAt: instant('unanswered_at'),
     // A settled payment changes only the following columns. They stand together, as in `subscription`.
     state: text('state', { enum: ATTEMPT_STATES }).notNull(),

@@ -343,8 +343,8 @@ const DAMAGES: Damage[] = [
   },
   {
     name: 'an attempt whose outcome is unknown for more than a day',
-    damage: `update payment_attempt set state = 'UNKNOWN', sent_at = array[now() - interval '27 hours'],
-        unanswered_at = now()
+    damage: `update payment_attempt set state = 'UNKNOWN', sent_at = array[now() - interval '28 hours'],
+        unanswered_at = now() - interval '27 hours'
       where intent_id = ${SECOND_PAID}`,
     found: [
       /^1: in_\w+ is SUCCESS with 0 attempts/,

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { and, inArray, sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { isUnproven, settledBy } from '../../../domain/settlement.ts';
 import type { IntentFacts } from '../../../domain/events.ts';
@@ -11,7 +12,7 @@ import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
 import { closeReview, openReview, watchVoided } from '../payments/reviews.ts';
-import { isRecord } from '../records.ts';
+import { isRecord, timestamp } from '../records.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
 
@@ -115,10 +116,15 @@ export async function recordUnanswered(
     .set({
       state: 'UNKNOWN',
       lookups: ONE_LOOKUP_MORE,
-      unansweredAt: settlement.unansweredAt,
+      unansweredAt: unansweredSince(settlement.unansweredAt),
       ...payerColumns(settlement),
     })
     .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+}
+
+/** The first of the requests in a row that had no answer. Null: the latest had one. */
+function unansweredSince(at: number | null): SQL | null {
+  return at === null ? null : sql`coalesce(${paymentAttempts.unansweredAt}, ${timestamp(at)})`;
 }
 
 /**
@@ -169,7 +175,7 @@ export async function settleAttempt(
     const open = await changeAttempt(tx, attempt, OPEN_STATES, {
       reason: settlement.reason,
       lookups: ONE_LOOKUP_MORE,
-      unansweredAt: settlement.kind === 'unknown' ? settlement.unansweredAt : null,
+      unansweredAt: settlement.kind === 'unknown' ? unansweredSince(settlement.unansweredAt) : null,
       state: STATES[settlement.kind],
       ...payerColumns(settlement),
     }).returning({ id: paymentAttempts.id });

@@ -88,7 +88,7 @@ async function readOverdue(db: Db) {
 function readUnknownCharges(db: Db): Promise<Waiting> {
   return waiting(
     db,
-    'sent_at[1]',
+    'coalesce(unanswered_at, sent_at[1])',
     sql`payment_attempt where state in ('SENDING', 'UNKNOWN', 'REVIEW') and state <> 'REVIEW' and (
       unanswered_at is not null
       or (state = 'SENDING' and sent_at[cardinality(sent_at)] < now() - interval '1 minute'))`,

@@ -105,7 +105,7 @@ export const deliveryChecks: readonly Check[] = [
         sent_at[1], coalesce(' (' || reason || ')', '')) as wrong
       from payment_attempt
       where state in ('SENDING', 'UNKNOWN')
-        and sent_at[cardinality(sent_at)]
+        and coalesce(case state when 'UNKNOWN' then unanswered_at end, sent_at[cardinality(sent_at)])
           < now() - case when state <> 'UNKNOWN' then interval '2 hours'
             when unanswered_at is null then interval '32 days' else ${LOOKED_UP} end`,
   },
