@@ -24,7 +24,7 @@ export function readFields<S extends Shape>(shape: S, body: unknown, rules?: Rul
   return fields;
 }
 
-/** As {@link readFields}, but returns the problems of `rules` if every field is valid by itself. */
+/** Like {@link readFields}, but returns the problems of `rules`. Throws if a field is invalid by itself. */
 export function checkFields<S extends Shape>(
   shape: S,
   body: unknown,

@@ -111,7 +111,7 @@ export async function withOutcome<Body>(
   if (claim.kind === 'stored') return replayOf(claim.answer);
   failpoint('after_claim');
   try {
-    if (!claim.isRepeat) refuseProblems(problems);
+    if (orderPrefix === undefined) refuseProblems(problems);
     const answer = await work({ ...claim, giveUp: null });
     failpoint('before_answer_stored');
     // Runs also after the request was answered 503, so that a repeat with the key gets this answer.

@@ -64,7 +64,7 @@ export interface Route extends Operation {
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
 }
 
-/** Checked in this order: read-only credential, `isTestOnly`, query, each field of the body, Idempotency-Key, `problems`. */
+/** Checks the credential, `isTestOnly`, the query, each field of the body, the Idempotency-Key, then `problems`. */
 export function route<
   const Path extends string,
   Schema extends z.ZodType,
@@ -86,7 +86,7 @@ export function route<
     const { fields, problems } = readBody(declaration, ctx.state.body, deps);
     nameIgnoredFields(ctx, body?.fields ?? {}, fields);
     const keyUse = declaration.idempotencyKey === undefined ? null : keyUseOf(ctx);
-    // With a key they are refused after the look at earlier calls: a repeat gets its answer, also under new limits.
+    // With a key they are refused after its claim, so that a repeat gets its answer also under new limits.
     if (keyUse === null) refuseProblems(problems);
     const call = {
       merchant,

@@ -123,6 +123,7 @@ export async function withOrder<Outcome, Body>(
     async ({ commandId, isRepeat, giveUp }) => {
       const id = idOfCommand(prefix, commandId);
       if (!isRepeat || !(await isWritten(id))) {
+        // `withOutcome` leaves them to its caller: an order that is written goes on.
         refuseProblems([...call.problems, ...problems]);
         await deps.db.transaction((tx) => write(tx, id));
       }
