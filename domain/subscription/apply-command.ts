@@ -60,8 +60,8 @@ function announced(change: Change, type: SubscriptionEventType, changes: Changed
 }
 
 /**
- * The edited date `at` replaces the rest of the retry plan, as if the outcome of an open attempt had been known: if the
- * attempt is paid later, `at` is the date of the next cycle.
+ * The edited date `at` replaces the rest of the retry plan, as if the outcome of an open attempt had been known. Outside
+ * UNPAID, the date of an unpause or of a new card is only moved: the plan starts anew after it.
  */
 function owedMovedTo(
   state: SubscriptionState,
@@ -72,11 +72,10 @@ function owedMovedTo(
   if (!owed) return owed;
   const mayBeRetried = status !== 'PAUSED' && openAttempt !== null;
   if (status !== 'UNPAID' && owed.nextRetryAt === null && !mayBeRetried) return owed;
-  // Outside UNPAID, the date of an unpause or of a new card is only moved: the plan starts anew after it.
   const setBy = owed.dateSetBy?.actor ?? 'retry_plan';
   const isMoved = status !== 'UNPAID' && setBy !== 'retry_plan';
-  const whole = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
-  const retriesUsed = isMoved ? owed.retriesUsed : whole;
+  const planLength = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
+  const retriesUsed = isMoved ? owed.retriesUsed : planLength;
   return { ...owed, nextRetryAt: at, dateSetBy, retriesUsed };
 }
 

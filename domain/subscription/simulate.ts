@@ -24,11 +24,14 @@ const SIMULATED_CYCLES_MAX = 120;
 const STEPS_MAX = 5_000;
 
 export interface Script {
-  /** An attempt gets the first outcome that is left for it. Every other attempt is paid. */
+  /**
+   * An attempt gets the first outcome that is left for it. Every other one is paid, unless a command has voided it or the
+   * payer has replaced its card.
+   */
   readonly outcomes: readonly ScriptedOutcome[];
   /** In the order of their instants. Steps that are due at the same instant come first. */
   readonly commands: readonly { at: number; command: Command }[];
-  /** The code of an attempt without a scripted outcome; null or absent: paid. */
+  /** The code of an attempt without a scripted outcome; null or absent: none. */
   readonly declineOf?: (intentId: string, attemptNumber: number) => string | null;
   /** Nothing after this instant is played. */
   readonly untilAt?: number;
@@ -88,7 +91,7 @@ export function creationStep(state: SubscriptionState): SimulatedStep {
 }
 
 /** A charge has its outcome at once. An attempt that a command has voided was not made. */
-type Answer = Extract<AttemptOutcome, { kind: 'succeeded' | 'declined' }>;
+type SimulatedOutcome = Extract<AttemptOutcome, { kind: 'succeeded' | 'declined' }>;
 
 class Life {
   private readonly steps: SimulatedStep[] = [];
@@ -192,7 +195,7 @@ class Life {
     this.tell([...events, ...typesOf(change)], charge);
   }
 
-  private outcomeOf(owed: OwedCycle, attempt: OpenAttempt): Answer {
+  private outcomeOf(owed: OwedCycle, attempt: OpenAttempt): SimulatedOutcome {
     const { retryPlan } = this;
     const code = this.scriptedCode(owed, attempt);
     if (code === undefined && isSuperseded(this.state) && attempt.voidedBy === null) {

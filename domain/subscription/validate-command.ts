@@ -98,9 +98,9 @@ function cancelRefusal(
 /** While the outcome of a charge is unknown, the subscription has not ended yet. */
 function resumeRefusal(state: SubscriptionState, now: number): Refusal | null {
   const at = cancelAt(state);
-  if (at === null) return unless(false, 'The subscription is not cancelled.');
-  const isOver = now >= at && state.openAttempt === null;
-  return unless(!isOver, `The subscription ended at ${formatInstant(at)}.`);
+  if (at === null) return refuse('operation_not_allowed', 'The subscription is not cancelled.');
+  const isRunning = now < at || state.openAttempt !== null;
+  return unless(isRunning, `The subscription ended at ${formatInstant(at)}.`);
 }
 
 function ifCancelled(state: SubscriptionState): Refusal | null {

@@ -218,7 +218,7 @@ export class Steps {
         return;
       }
       run.release();
-      // A restored row may not know any more what the clock had reached.
+      // After a restore, the row's time may be earlier than the run's, which then reports its own again.
       if (found.clock) run.clock.reported(found.clock.reachedAt);
       if (found.isReviewDecided) run.adopt(settleNow(run.state, run.clock.realNow));
       else if (isRecheckWanted) this.lookUpNow();
