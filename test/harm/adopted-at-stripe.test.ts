@@ -108,3 +108,34 @@ test('verify --adopt, before the workers start, books a charge whose key Stripe 
   await env.advance(testClockId, '2027-03-01T12:00:00Z');
   expect(await charges()).toBe(before);
 });
+
+test('verify --adopt books a lost refund of a charge that is older than the days that it compares [D-39]', async ({
+  scene,
+}) => {
+  const { env, shop, seller } = scene;
+  const { subscriptionId, testClockId } = await active(scene);
+  clock.backMs = 40 * 24 * 3_600_000;
+  await env.advance(testClockId, FEBRUARY);
+  // The command leaves out what is a few seconds old.
+  clock.backMs = 60_000;
+  const february = intentIdOfCycle(subscriptionId, 2);
+  const refund = () =>
+    shop.merchant.post<{ refundId: string }>(
+      '/payments/merchant/refund',
+      { xIntentId: february, amount: 500 },
+      'refund-of-an-old-charge',
+    );
+  const restore = await dumpRows(env.db);
+  const { refundId } = await refund();
+  clock.backMs = 0;
+  await restore();
+  expect(await verify(env, '--adopt')).toMatchObject({
+    lines: [`  + refund:${refundId}: 500 are booked as a refund of ${february}`],
+  });
+  expect(await refund()).toMatchObject({ refundId, amount: 500 });
+  expect((await verify(env, '--adopt')).lines).toEqual([
+    '  The rows have everything that the gateways have.',
+  ]);
+  const { data } = await seller.account.stripe.refunds.list();
+  expect(data.filter(({ metadata }) => metadata?.['key'] === `refund:${refundId}`)).toHaveLength(1);
+});

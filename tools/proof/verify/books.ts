@@ -37,7 +37,7 @@ const TABLES = `
     currency text, outcome text, charge_id text, created_at timestamptz);
   create index on book_charge (key);
   create temp table book_refund (
-    gateway text, key text, charge_id text, refund_id text, amount_minor bigint, status text,
+    gateway text, key text, merchant_id text, charge_id text, refund_id text, amount_minor bigint, status text,
     created_at timestamptz);
   create index on book_refund (key);
   create index on book_refund (charge_id);

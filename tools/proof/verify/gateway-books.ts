@@ -50,8 +50,10 @@ async function* readSandbox(url: string, key: string): AsyncGenerator<BookPage> 
       charges: page.map((charge) =>
         rowOf(SANDBOX, { ...charge, ...charge.reference, gatewayChargeId: charge.id }),
       ),
-      refunds: page.flatMap(({ id, refunds }) =>
-        refunds.map((refund) => refundRowOf(SANDBOX, { ...refund, gatewayChargeId: id })),
+      refunds: page.flatMap(({ id, refunds, reference: { merchantId } }) =>
+        refunds.map((refund) =>
+          refundRowOf(SANDBOX, { ...refund, merchantId, gatewayChargeId: id }),
+        ),
       ),
     };
   }
@@ -97,10 +99,11 @@ function rowOf(gateway: string, charge: ListedCharge): BookRow {
   };
 }
 
-function refundRowOf(gateway: string, refund: Omit<ListedRefund, 'merchantId'>): BookRow {
+function refundRowOf(gateway: string, refund: ListedRefund): BookRow {
   return {
     gateway,
     key: refund.key,
+    merchant_id: refund.merchantId,
     charge_id: refund.gatewayChargeId,
     refund_id: refund.gatewayRefundId,
     amount_minor: refund.amountMinor,

@@ -33,10 +33,7 @@ const REFUNDS = `
   select b.merchant_id as "merchantId", substr(b.key, 8) as "refundId", b.refund_id as "gatewayRefundId",
     b.status, b.amount_minor::float8 as "amountMinor", a.intent_id as "intentId",
     extract(epoch from b.created_at)::float8 * 1000 as "createdAt"
-  from (select f.*, c.merchant_id from book_refund f
-      join (select distinct gateway, charge_id, merchant_id from book_charge) c
-        on c.gateway = f.gateway and c.charge_id = f.charge_id) b
-    left join refund r on r.gateway_key = b.key
+  from book_refund b left join refund r on r.gateway_key = b.key
     left join payment_attempt a on a.merchant_id = b.merchant_id and a.gateway_charge_id = b.charge_id
       and a.state = 'SUCCEEDED'
   where b.key like 'refund:%' and b.status <> 'failed' and b.created_at < ${MAYBE_NEWER}
