@@ -6,12 +6,14 @@ import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
 import { jitterOf } from '../../domain/delays.ts';
+import type { PaymentGateway } from '../../gateways/port.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { faultControl } from '../../tools/embedded/control.ts';
 import type { ImportResult } from '../../tools/scripts/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
 import { findings } from '../support/findings.ts';
+import { gate } from '../support/gate.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { importsIn, LINE } from '../support/imports.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -221,6 +223,36 @@ describe('an imported subscription', () => {
 });
 
 describe('an import', () => {
+  test('reports a line with other terms as a problem also when another import of it ran at the same time [D-21]', async ({
+    env,
+    imports,
+  }) => {
+    const bothLookUp = gate();
+    let lookUps = 0;
+    const gateway: PaymentGateway = {
+      ...env.gateway,
+      lookupMethod: async (...given) => {
+        lookUps += 1;
+        if (lookUps === 2) bothLookUp.open();
+        await bothLookUp.isOpen;
+        return env.gateway.lookupMethod(...given);
+      },
+    };
+    const gatewayMethodId = await imports.sandboxMethod();
+    const nextPaymentDate = at('2027-01-31T10:00:00Z');
+    const given = { ...LINE, importId: 'twice', nextPaymentDate, gatewayMethodId };
+    const both = await Promise.all(
+      [1_999, 2_999].map((amount) =>
+        imports.run([{ ...given, amount }], { commit: true, gateway }),
+      ),
+    );
+    const reports = both.map(({ report }) => report[0]!);
+    expect(reports.filter(({ result }) => result === 'imported')).toHaveLength(1);
+    expect(reports.find(({ result }) => result === 'problem')?.problem).toMatch(
+      /^is imported as sub_\w+ with other terms: amount/,
+    );
+  });
+
   test('is completed by two concurrent repeats after it was killed [D-21]', async ({
     env,
     imports,

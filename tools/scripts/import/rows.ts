@@ -62,7 +62,7 @@ export interface SubscriptionImport {
 export type ImportOutcome =
   | { readonly kind: 'imported'; readonly subscriptionId: string }
   /** Another process has imported this id in the meantime. */
-  | { readonly kind: 'repeated' }
+  | { readonly kind: 'repeated'; readonly earlier: EarlierImport }
   | { readonly kind: 'refused'; readonly reason: string };
 
 /** One transaction, no event. Imports of one gateway customer share a customer. The caller starts the workflow. */
@@ -93,9 +93,9 @@ export async function importSubscription(
     });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    const repeated = await findImports(db, merchantId, [given.importId]);
-    if (repeated.size === 0) throw error;
-    return { kind: 'repeated' };
+    const earlier = (await findImports(db, merchantId, [given.importId])).get(given.importId);
+    if (earlier === undefined) throw error;
+    return { kind: 'repeated', earlier };
   }
 }
 

@@ -86,9 +86,7 @@ export async function runImport(deps: ImportDeps, options: ImportOptions): Promi
     }
     const outcome = await importSubscription(deps.db, order, deps.random);
     if (outcome.kind === 'refused') return problem(number, importId, outcome.reason);
-    if (outcome.kind === 'repeated') {
-      return { report: { line: number, importId, result: 'already_imported' }, given };
-    }
+    if (outcome.kind === 'repeated') return repeated(number, given, outcome.earlier);
     const { subscriptionId } = outcome;
     await starts.begin({ merchantId: deps.merchantId, subscriptionId });
     return { report: { ...described, subscriptionId, result: 'imported' }, given };
