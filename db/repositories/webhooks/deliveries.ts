@@ -5,6 +5,7 @@ import type { EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import type { StreamRef } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import type { DeliveryState } from '../../schema/webhooks.ts';
+import { timestamp } from '../records.ts';
 
 export interface RecordedAttempt {
   eventId: string;
@@ -110,7 +111,7 @@ export async function endpointBacklog(
     )
     select remaining, is_claimed as "isClaimed",
       case when due_at is null then null when due_at = '-infinity' then 0
-        else greatest(0, extract(epoch from due_at - ${toTimestamp(nowAt)}::timestamptz) * 1000)
+        else greatest(0, extract(epoch from due_at - ${timestamp(nowAt)}) * 1000)
       end::float8 as "dueInMs"
     from whole`);
   return row ?? { remaining: 0, dueInMs: null, isClaimed: false };
@@ -136,7 +137,7 @@ export async function endpointsOf(
 
 function isNotPaused(at: number) {
   return sql`(c.consecutive_failures < ${OPENS_AFTER_FAILURES}
-    or c.paused_until is null or c.paused_until <= ${toTimestamp(at)}::timestamptz)`;
+    or c.paused_until is null or c.paused_until <= ${timestamp(at)})`;
 }
 
 /** A delivery or a probe that is overdue by more than this time, in ms, counts as stalled. */
@@ -151,7 +152,7 @@ export async function stalledEndpoints(
   nowAt: number,
   limit: number,
 ): Promise<EndpointRef[]> {
-  const before = sql`${toTimestamp(nowAt - STALLED_AFTER_MS)}::timestamptz`;
+  const before = timestamp(nowAt - STALLED_AFTER_MS);
   const endpoints = await db.execute<{ merchantId: string; configId: string }>(sql`
     select c.merchant_id as "merchantId", c.id as "configId"
     from webhook_config c
