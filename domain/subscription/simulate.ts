@@ -196,17 +196,16 @@ class Life {
   }
 
   private outcomeOf(owed: OwedCycle, attempt: OpenAttempt): SimulatedOutcome {
-    const { retryPlan } = this;
+    const declined = { kind: 'declined', retryPlan: this.retryPlan } as const;
     const code = this.scriptedCode(owed, attempt);
-    if (code === undefined && isSuperseded(this.state) && attempt.voidedBy === null) {
-      return { kind: 'declined', code: 'authentication_required', retryPlan };
+    if (code === null) return { kind: 'succeeded' };
+    if (code !== undefined) return { ...declined, code };
+    if (attempt.voidedBy !== null) {
+      return { ...declined, code: 'processing_error', isWithdrawn: true };
     }
-    if (code === undefined && attempt.voidedBy !== null) {
-      return { kind: 'declined', code: 'processing_error', isWithdrawn: true, retryPlan };
-    }
-    return code === undefined || code === null
-      ? { kind: 'succeeded' }
-      : { kind: 'declined', code, retryPlan };
+    // The bank waited for the payer, who has given another card instead.
+    if (isSuperseded(this.state)) return { ...declined, code: 'authentication_required' };
+    return { kind: 'succeeded' };
   }
 
   /** Null: paid. Undefined: the script says nothing about the attempt. */
