@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { within } from '../../runtime/time-limit.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
 import { LARGEST_WINDOW, MERCHANT_WINDOW } from '../../domain/endpoint-breaker.ts';
 import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
 import type { StreamRef } from '../../domain/events.ts';
+import { within } from '../../runtime/time-limit.ts';
 import { Drain } from './drain.ts';
 import type { DrainDeps, DrainEndpointInput, DrainEndpointResult } from './drain.ts';
 import { createWebhookSender } from './sender.ts';

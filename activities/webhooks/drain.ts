@@ -154,7 +154,7 @@ export class Drain {
     return this.nowAt + Math.floor(performance.now() - this.startedAt);
   }
 
-  /** True if it sends nothing more, whatever is committed. */
+  /** True if this drain begins no further request, also for events that are committed from now on. */
   get isClosed(): boolean {
     return this.isOver || this.isGone || this.errors.length > 0;
   }

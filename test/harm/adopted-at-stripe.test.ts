@@ -116,7 +116,7 @@ test('verify --adopt books a lost refund of a charge that is older than the days
   const { subscriptionId, testClockId } = await active(scene);
   clock.backMs = 40 * 24 * 3_600_000;
   await env.advance(testClockId, FEBRUARY);
-  // The command leaves out what is a few seconds old.
+  // `verify --adopt` leaves out refunds of the last 5 s.
   clock.backMs = 60_000;
   const february = intentIdOfCycle(subscriptionId, 2);
   const refund = () =>

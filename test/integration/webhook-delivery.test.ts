@@ -2,7 +2,6 @@ import { eq, isNull } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect } from 'vitest';
 import { webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
-
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import { gate } from '../support/gate.ts';
 import {

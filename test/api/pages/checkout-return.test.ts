@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { intentsOf } from '../../support/fixtures/payments.ts';
 import { test } from '../../support/api-environment.ts';
-import { statusOf } from '../../support/fixtures/subscriptions.ts';
+import { declineNext, statusOf } from '../../support/fixtures/subscriptions.ts';
 import { openCheckout, sessionOf } from '../../support/hosted-pages/checkouts.ts';
 import { browse, comeBack, expectSeeOther, headingOf } from '../../support/hosted-pages/visits.ts';
 import { consentOf, linesOf } from '../../support/hosted-pages/page-text.ts';
@@ -132,9 +132,7 @@ test('a checkout names the amount of the cycle that is owed, not the edited one,
   const { path, subscriptionId } = await openCheckout(api);
   await comeBack(api, path, 'payment_token=tok_edited_later');
   const ref = { merchantId: api.merchant.merchantId, subscriptionId };
-  api.workflows.faults.card = 'card_declined';
-  await api.workflows.fallDue(ref);
-  api.workflows.faults.card = null;
+  await declineNext(api, { ref }, 'card_declined');
   const send = (command: string, fields: object = {}) =>
     api.call('POST', `/subscription/${command}`, { body: { subscriptionId, ...fields } });
   expect((await send('merchant/pause')).status).toBe(200);
