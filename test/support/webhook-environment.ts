@@ -210,7 +210,7 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
     setConfig: async (configId: string, values: Partial<typeof webhookConfigs.$inferInsert>) => {
       await db.update(webhookConfigs).set(values).where(eq(webhookConfigs.id, configId));
     },
-    /** Sequence, state and number of attempts of each delivery to a configuration, in order. */
+    /** Sequence, state and number of attempts of each delivery to a configuration, by sequence, then by age. */
     async progress(configId: string) {
       const rows = await db
         .select()
@@ -221,7 +221,7 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
             eq(webhookDeliveries.configId, configId),
           ),
         )
-        .orderBy(asc(webhookDeliveries.sequence));
+        .orderBy(asc(webhookDeliveries.sequence), asc(webhookDeliveries.insertedAt));
       return rows.map((row) => `${row.sequence} ${row.state} ${row.attempts}`);
     },
     async config(configId: string) {
