@@ -58,7 +58,9 @@ export function openPool(open: () => Sql, connections: number, beforeEach: () =>
   };
   const inTransaction = (work: Work) => async (transaction: Transaction) => {
     const client = {
-      unsafe: (text: string, parameters?: Values) => statement(transaction, text, parameters),
+      // Sent at the call. Drizzle alone sends `execute`, and a write without `returning`, a microtask later than a select.
+      unsafe: (text: string, parameters?: Values) =>
+        statement(transaction, text, parameters).execute(),
       savepoint: (nested: Work) => transaction.savepoint?.(inTransaction(nested)),
     };
     const result = await work(client as unknown as ISql);

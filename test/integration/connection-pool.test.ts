@@ -65,8 +65,8 @@ test.for([100, 198, 199, 200])(
     const transactions = Promise.allSettled(
       Array.from({ length: 5 }, (_, at) =>
         db.transaction(async (tx) => {
-          const [row] = await tx.execute(sql`select ${at}::int as n`);
-          return row?.['n'];
+          const [row] = await tx.execute<{ n: number }>(sql`select ${at}::int as n`);
+          return row?.n;
         }),
       ),
     );
@@ -84,6 +84,17 @@ test.for([100, 198, 199, 200])(
     expect(await statesOf()).toEqual(['idle', 'idle']);
   },
 );
+
+test('statements of a transaction that are called at once are executed in this order, with rows or without [D-§8]', async () => {
+  const { db } = await pools();
+  const counted = await db.transaction(async (tx) => {
+    await tx.execute(sql`create temporary table turn (n int) on commit drop`);
+    const insert = () => tx.execute(sql`insert into turn values (${1}::int)`);
+    const count = () => tx.select({ n: sql<number>`count(*)::int` }).from(sql`turn`);
+    return Promise.all([insert(), count(), insert(), count()]);
+  });
+  expect([counted[1], counted[3]]).toEqual([[{ n: 1 }], [{ n: 2 }]]);
+});
 
 test('a pool counts its statements that run, and those that wait for a connection', async () => {
   const { db, poolUse, other } = await pools();
