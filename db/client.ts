@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js';
-import { PgTransaction } from 'drizzle-orm/pg-core';
+import { PgAsyncTransaction } from 'drizzle-orm/pg-core';
 import type postgres from 'postgres';
 import { openDriver } from './connection.ts';
 import { openPool } from './pool.ts';
@@ -79,5 +79,5 @@ export function createProbeDb(url: string, applicationName: string): DbHandle {
  * transaction fail.
  */
 export function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
-  return db instanceof PgTransaction ? work(db) : db.transaction(work);
+  return db instanceof PgAsyncTransaction ? work(db) : db.transaction(work);
 }

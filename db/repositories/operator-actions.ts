@@ -41,7 +41,7 @@ export async function listActions(
     db
       .select({
         at,
-        actedBy: sql<string | null>`${actedBy}`,
+        actedBy: sql<string | null>`${actedBy}`.as('acted_by'),
         command,
         subject: of,
         merchantId,
@@ -52,10 +52,10 @@ export async function listActions(
     db
       .select({
         at: entries.recordedAt,
-        actedBy: sql<string | null>`null::text`,
-        command: sql<string>`'subscription ' || ${entries.kind}`,
+        actedBy: sql<string | null>`null::text`.as('acted_by'),
+        command: sql<string>`'subscription ' || ${entries.kind}`.as('command'),
         subject: entries.subscriptionId,
-        merchantId: sql<string | null>`${entries.merchantId}`,
+        merchantId: sql<string | null>`${entries.merchantId}`.as('merchant_id'),
         facts: entries.facts,
       })
       .from(entries)

@@ -1,5 +1,5 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm';
-import type { SQL } from 'drizzle-orm';
+import type { InferSelectModel, SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { isStorable } from '../../domain/storable-text.ts';
 import type { Db } from '../client.ts';
@@ -24,22 +24,22 @@ export async function findRecord<Table extends RecordTable>(
   table: Table,
   merchantId: string,
   id: string,
-): Promise<Table['$inferSelect'] | null> {
+): Promise<InferSelectModel<Table> | null> {
   // Postgres refuses NUL characters and lone surrogates, which callers of the API may give in an id.
   if (!isStorable(id)) return null;
   const [row] = await db
     .select()
     .from<PgTable>(table)
     .where(isRecord(table, merchantId, id));
-  return row ?? null;
+  return (row as InferSelectModel<Table> | undefined) ?? null;
 }
 
 /** Returns the SQL condition that each of these columns of `table` has its value. */
 export function hasValues<Table extends PgTable>(
   table: Table,
   values: {
-    [Name in keyof Table['$inferSelect']]?:
-      | NonNullable<Table['$inferSelect'][Name]>
+    [Name in keyof InferSelectModel<Table>]?:
+      | NonNullable<InferSelectModel<Table>[Name]>
       | AnyPgColumn
       | SQL;
   },

@@ -1,6 +1,15 @@
-import { getTableColumns, getTableName, sql } from 'drizzle-orm';
-import { bigint, char, check, customType, foreignKey, text } from 'drizzle-orm/pg-core';
-import type { AnyPgColumn } from 'drizzle-orm/pg-core';
+import { getColumns, getColumnTable, getTableName, sql } from 'drizzle-orm';
+import {
+  bigint,
+  char,
+  check,
+  customType,
+  foreignKey,
+  makePgArray,
+  parsePgArray,
+  text,
+} from 'drizzle-orm/pg-core';
+import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
@@ -19,6 +28,13 @@ export const instants = customType<{ data: number[]; driverData: string }>({
     Array.from(value.matchAll(/"([^"]+)\+00"/g), ([, text = '']) =>
       Date.parse(`${text.replace(' ', 'T')}Z`),
     ),
+});
+
+/** `text[]`. The driver returns its text, because it reads no types (`fetch_types`). */
+export const texts = customType<{ data: string[]; driverData: string }>({
+  dataType: () => 'text[]',
+  toDriver: (values) => makePgArray(values),
+  fromDriver: (value) => parsePgArray(value),
 });
 
 /** The real time of the insert, unless a statement sets another one. */
@@ -45,9 +61,9 @@ export const recordedState = customType<{ data: SubscriptionState; driverData: u
   dataType: () => 'json',
   toDriver: (state) => {
     const first = Object.fromEntries(CHANGING_FIELDS.map((field) => [field, state[field]]));
-    return JSON.stringify({ ...first, ...state });
+    return { ...first, ...state };
   },
-  fromDriver: (value) => readState(typeof value === 'string' ? JSON.parse(value) : value),
+  fromDriver: (value) => readState(value),
 });
 
 export const bytes = customType<{ data: Buffer; driverData: Buffer }>({
@@ -65,7 +81,12 @@ export const childOf = (
   { merchantId: ownerId }: { merchantId: AnyPgColumn },
   id: AnyPgColumn,
   parent: { merchantId: AnyPgColumn; id: AnyPgColumn },
-) => foreignKey({ columns: [ownerId, id], foreignColumns: [parent.merchantId, parent.id] });
+) =>
+  foreignKey({
+    name: `${getTableName(getColumnTable(id))}__${id.name}__fk`,
+    columns: [ownerId, id],
+    foreignColumns: [parent.merchantId, parent.id],
+  });
 
 /** Returns the SQL CHECK that a row has a normal form if its details have an e-mail address, and only then. */
 export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>
@@ -73,8 +94,12 @@ export const matchesEmail = (details: AnyPgColumn, normalEmail: AnyPgColumn) =>
 
 /** Returns for each column the CHECK that it has one of the values of its `enum`. */
 export const areListed = (...columns: AnyPgColumn[]) =>
-  columns.map(({ table, name }) => {
-    const column = Object.values(getTableColumns(table)).find((each) => each.name === name);
-    const values = column?.enumValues?.map((value) => `'${value}'`).join(', ') ?? '';
-    return check(`${getTableName(table)}__${name}__ck`, sql`${column} in (${sql.raw(values)})`);
+  columns.map((column) => {
+    const table = getColumnTable<PgTable>(column);
+    const declared = Object.values(getColumns(table)).find((each) => each.name === column.name);
+    const values = declared?.enumValues?.map((value) => `'${value}'`).join(', ') ?? '';
+    return check(
+      `${getTableName(table)}__${column.name}__ck`,
+      sql`${column} in (${sql.raw(values)})`,
+    );
   });

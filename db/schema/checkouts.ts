@@ -14,7 +14,16 @@ import type { Locale } from '../../domain/locales.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { SETUP_METHOD_STATUSES } from '../../domain/setup-method.ts';
-import { bytes, childOf, currency, instant, merchantId, areListed, realTime } from './_columns.ts';
+import {
+  bytes,
+  childOf,
+  currency,
+  instant,
+  merchantId,
+  areListed,
+  realTime,
+  texts,
+} from './_columns.ts';
 import { customers, paymentMethods } from './customers.ts';
 import { paymentIntents } from './payments.ts';
 import { subscriptions } from './subscriptions.ts';
@@ -75,7 +84,7 @@ export const checkoutSessions = pgTable(
     /** Number of card tries, declined ones included. Equals the session's number of rows in `checkout_try`. */
     tries: integer('tries').notNull().default(0),
     /** The gateways whose card pages were opened for the session, the first one first: `stripe:acct_…`. */
-    gateways: text('gateways').array().notNull().default([]),
+    gateways: texts('gateways').notNull().default([]),
     /** Error code of the last failed try; null if no try failed. */
     lastErrorCode: text('last_error_code'),
     createdAt: instant('created_at').notNull(),

@@ -9,7 +9,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { EventType } from '../../domain/events.ts';
-import { bytes, childOf, instant, merchantId, areListed, realTime } from './_columns.ts';
+import { bytes, childOf, instant, merchantId, areListed, realTime, texts } from './_columns.ts';
 import { merchants } from './merchants.ts';
 import { sql } from 'drizzle-orm';
 
@@ -24,7 +24,7 @@ export const webhookConfigs = pgTable(
     /** Also signs, in `webhook-signature`, until `previousSignerUntil`. */
     sealedPreviousSigner: bytes('sealed_previous_signer'),
     previousSignerUntil: instant('previous_signer_until'),
-    eventTypes: text('event_types').array().$type<EventType[]>().notNull(),
+    eventTypes: texts('event_types').$type<EventType[]>().notNull(),
     isActive: boolean('is_active').notNull(),
     deactivatedReason: text('deactivated_reason'),
     /** Time of the first failure since the last success; null after a success. */

@@ -81,7 +81,7 @@ async function refundFirstPayment(env: TestEnvironment): Promise<void> {
 }
 
 async function rows(env: TestEnvironment, query: string): Promise<Record<string, unknown>[]> {
-  return [...(await env.db.execute(sql.raw(query)))];
+  return [...(await env.db.execute<Record<string, unknown>>(sql.raw(query)))];
 }
 
 async function checkAll(

@@ -1,5 +1,5 @@
 import postgres from 'postgres';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -103,13 +103,11 @@ it('a database from before the first release is refused, and keeps its rows', as
 function withIndexMigration(): string {
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
   cpSync('db/migrations', folder, { recursive: true });
-  const file = join(folder, 'meta/_journal.json');
-  const journal = JSON.parse(readFileSync(file, 'utf8')) as { entries: object[] };
-  journal.entries.push({ idx: 1, when: Date.UTC(2100, 0), tag: '0001_later', breakpoints: true });
-  writeFileSync(file, JSON.stringify(journal));
+  const later = join(folder, '21000101000000_later');
+  mkdirSync(later);
   const build =
     'create index concurrently if not exists later__idx on payment_attempt (amount_minor)';
-  writeFileSync(join(folder, '0001_later.sql'), build);
+  writeFileSync(join(later, 'migration.sql'), build);
   return folder;
 }
 

@@ -20,9 +20,13 @@ async function active(env: TestEnvironment): Promise<SubscriptionRef> {
   return ref;
 }
 
-const setInterval = ({ db }: TestEnvironment, { subscriptionId }: SubscriptionRef, value: string) =>
+const setInterval = (
+  { db }: TestEnvironment,
+  { subscriptionId }: SubscriptionRef,
+  value: unknown,
+) =>
   db.execute(sql`update subscription
-    set state = jsonb_set(state::jsonb, '{terms,interval}', ${value}::jsonb) where id = ${subscriptionId}`);
+    set state = jsonb_set(state::jsonb, '{terms,interval}', ${sql.param(value)}::jsonb) where id = ${subscriptionId}`);
 
 const pause = (env: TestEnvironment, ref: SubscriptionRef) =>
   env.workflows.execute(ref, { kind: 'pause', commandId: randomUUID() });
@@ -38,7 +42,7 @@ test('a subscription whose recorded state cannot be read executes nothing until 
   const ref = await active(env);
   const { subscriptionId } = ref;
   const before = await env.state(ref);
-  await setInterval(env, ref, '["MONTH"]');
+  await setInterval(env, ref, ['MONTH']);
   await expect(env.state(ref)).rejects.toThrow(
     `the recorded state of ${subscriptionId} cannot be read: ${REASON}`,
   );
@@ -72,7 +76,7 @@ test('a subscription whose recorded state cannot be read executes nothing until 
   warned.mockRestore();
   expect((await handleOf(env, ref).fetchHistory()).events).toHaveLength(events?.length ?? 0);
 
-  await setInterval(env, ref, '"MONTH"');
+  await setInterval(env, ref, 'MONTH');
   await handleOf(env, ref).signal(recheck);
   await expect.poll(() => detailsOf(handleOf(env, ref))).not.toContain('Held');
   expect(await env.state(ref)).toEqual(before);
@@ -85,7 +89,7 @@ test('no run is started from a recorded state that cannot be read until the stat
   env,
 }) => {
   const ref = await active(env);
-  await setInterval(env, ref, '["MONTH"]');
+  await setInterval(env, ref, ['MONTH']);
   await handleOf(env, ref).terminate('terminated by an operator');
   const { runId } = await handleOf(env, ref).describe();
   await expect(env.workflows.ensureRunning(ref)).rejects.toThrow(REASON);
@@ -93,7 +97,7 @@ test('no run is started from a recorded state that cannot be read until the stat
   await expect(pause(env, ref)).rejects.toThrow(REASON);
   expect((await handleOf(env, ref).describe()).runId).toBe(runId);
 
-  await setInterval(env, ref, '"MONTH"');
+  await setInterval(env, ref, 'MONTH');
   expect(await env.workflows.ensureRunning(ref)).toBe(true);
   expect(await env.execute(ref, { kind: 'pause', commandId: randomUUID() })).toEqual(DONE);
   expect((await env.state(ref)).status).toBe('PAUSED');

@@ -82,7 +82,7 @@ const test = onDevServer.extend('books', { scope: 'file' }, async ({ server }, {
     clock,
     stripeUrl: stripe.url,
     check,
-    run: (query: string) => env.db.execute(sql.raw(query)),
+    run: (query: string) => env.db.execute<Record<string, unknown>>(sql.raw(query)),
   };
 });
 

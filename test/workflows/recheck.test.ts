@@ -188,10 +188,10 @@ describe('a recheck signal to a subscription', () => {
     const ref = await env.create({ createdAt, terms: { cycleCount: 2, interval: 'DAY' } });
     await payCheckout(env, ref);
     const { terms } = await env.state(ref);
-    const changed = JSON.stringify({ terms: { ...terms, amountMinor: 2_500 } });
+    const changed = { terms: { ...terms, amountMinor: 2_500 } };
     await env.db
       .update(subscriptions)
-      .set({ state: sql`state::jsonb || ${changed}::jsonb` })
+      .set({ state: sql`state::jsonb || ${sql.param(changed)}::jsonb` })
       .where(eq(subscriptions.id, ref.subscriptionId));
     await recheck(env, ref);
     await env.server.sleep(DAY + 1_000);

@@ -1,7 +1,7 @@
 // npm run bench:migrations: fills a database of its own with billing cycles, applies one migration of each kind that
 // test/architecture/migrations.test.ts allows, and one that it forbids, and prints how long a writer beside it waits.
 
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -76,8 +76,6 @@ function open(url: string): postgres.Sql {
 async function measure(sql: postgres.Sql, url: string, folder: string, rows: number) {
   const migrations = join(folder, 'migrations');
   cpSync('db/migrations', migrations, { recursive: true });
-  const journal = join(migrations, 'meta/_journal.json');
-  const { entries } = JSON.parse(readFileSync(journal, 'utf8')) as { entries: object[] };
 
   printHeading('A writer pays cycles beside the migration', [
     'seconds',
@@ -100,16 +98,10 @@ async function measure(sql: postgres.Sql, url: string, folder: string, rows: num
   const [size] = await sql<{ gb: number }[]>`
     select pg_total_relation_size('payment_attempt') / 1e9::float as gb`;
   await row(`nothing, with ${grouped(rows)} attempts, ${shown(size?.gb)} GB`, idle);
-  for (const [label, ...statements] of CHANGES) {
-    const tag = `later_${entries.length}`;
-    entries.push({
-      idx: entries.length,
-      when: Date.UTC(2100, entries.length),
-      tag,
-      breakpoints: true,
-    });
-    writeFileSync(join(migrations, `${tag}.sql`), statements.join('\n--> statement-breakpoint\n'));
-    writeFileSync(journal, JSON.stringify({ entries }));
+  for (const [index, [label, ...statements]] of CHANGES.entries()) {
+    const later = join(migrations, `${21_000_101_000_000 + index}_later`);
+    mkdirSync(later);
+    writeFileSync(join(later, 'migration.sql'), statements.join('\n--> statement-breakpoint\n'));
     const options = { applicationName: 'bench', report: print, folder: migrations };
     await row(label, () => migrate(url, options));
   }

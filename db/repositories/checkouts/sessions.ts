@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { and, eq, isNull, getTableColumns } from 'drizzle-orm';
+import { and, eq, getColumnTable, isNull, getTableColumns } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
-import type { PgColumn } from 'drizzle-orm/pg-core';
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { EventDraft } from '../../../domain/events.ts';
@@ -186,7 +186,7 @@ async function lockFilled(
   given: GivenDetails,
   former: string | null | undefined,
 ) {
-  const query = tx.select({ details: column }).from(column.table).where(isRow);
+  const query = tx.select({ details: column }).from(getColumnTable<PgTable>(column)).where(isRow);
   const [row] = (await query.for('no key update')) as { details: CustomerDetails }[];
   if (!row) return undefined;
   const { details } = row;

@@ -37,7 +37,7 @@ export async function changeSettings(
 ): Promise<MerchantSettings | null> {
   const [row] = await db
     .update(merchants)
-    .set({ settings: sql`${merchants.settings} || ${JSON.stringify(changes)}::jsonb` })
+    .set({ settings: sql`${merchants.settings} || ${sql.param(changes)}::jsonb` })
     .where(eq(merchants.id, merchantId))
     .returning({ settings: merchants.settings });
   return row?.settings ?? null;

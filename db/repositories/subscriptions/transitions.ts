@@ -113,7 +113,7 @@ function withEntry(tx: Db, move: ReturnType<typeof moveOf>, entry: NonNullable<E
     status: sql`${status}::text`.as('status'),
     kind: sql`${kind}::text`.as('kind'),
     actor: sql`${actor}::text`.as('actor'),
-    facts: sql`${JSON.stringify(facts)}::jsonb`.as('facts'),
+    facts: sql`${sql.param(facts)}::jsonb`.as('facts'),
   };
   const recorded = tx
     .$with('recorded')

@@ -73,7 +73,7 @@ describe('the upcoming charges', () => {
     const delayed = { jitterMs: 90_000, jitterFor: february };
     await api.db
       .update(subscriptions)
-      .set({ state: sql`state::jsonb || ${JSON.stringify(delayed)}::jsonb` })
+      .set({ state: sql`state::jsonb || ${sql.param(delayed)}::jsonb` })
       .where(eq(subscriptions.id, id));
     expect(rows(await upcoming(api, jittered))).toEqual([
       { ...charge(february, 2), chargeFrom: february, chargeUntil: february + 90_000 },
