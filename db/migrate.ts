@@ -59,13 +59,12 @@ export async function isMigrated(db: Db): Promise<boolean> {
     sql`select to_regclass('drizzle.__drizzle_migrations')::text as name`,
   );
   if (!table?.name) return false;
-  const [latest] = await db.execute<{ at: string | null }>(
-    sql`select max(created_at)::text as at from drizzle.__drizzle_migrations`,
+  const rows = await db.execute<{ at: string }>(
+    sql`select created_at::text as at from drizzle.__drizzle_migrations`,
   );
-  const wanted = Math.max(
-    ...readMigrationFiles({ migrationsFolder: MIGRATIONS }).map(({ folderMillis }) => folderMillis),
-  );
-  return Number(latest?.at ?? 0) >= wanted;
+  const applied = new Set(rows.map(({ at }) => Number(at)));
+  const wanted = readMigrationFiles({ migrationsFolder: MIGRATIONS });
+  return wanted.every(({ folderMillis }) => applied.has(folderMillis));
 }
 
 const NOT_MIGRATED =
@@ -100,17 +99,18 @@ async function runUntilLocked(client: postgres.Sql, options: MigrateOptions): Pr
 }
 
 /**
- * Applies each migration that the database does not have, in a transaction of its own. `drizzle-orm` would apply all in
- * one, in which no index can be built beside the writers.
+ * Applies each migration that the database does not have, in a transaction of its own; also one that is older than the
+ * latest. `drizzle-orm` would apply all in one, in which no index can be built beside the writers.
  */
 async function applyMissing(client: postgres.Sql, folder: string): Promise<void> {
   await client`create schema if not exists drizzle`;
   await client`create table if not exists drizzle.__drizzle_migrations (
     id serial primary key, hash text not null, created_at bigint)`;
-  const [latest] = await client<{ at: string | null }[]>`
-    select max(created_at) as at from drizzle.__drizzle_migrations`;
+  const rows = await client<{ at: string }[]>`
+    select created_at as at from drizzle.__drizzle_migrations`;
+  const applied = new Set(rows.map(({ at }) => Number(at)));
   for (const migration of readMigrationFiles({ migrationsFolder: folder })) {
-    if (migration.folderMillis <= Number(latest?.at ?? 0)) continue;
+    if (applied.has(migration.folderMillis)) continue;
     if (migration.sql.some((statement) => /\bconcurrently\b/i.test(statement))) {
       await buildIndexes(client, migration);
     } else {

@@ -37,6 +37,11 @@ it('no migration after the first makes writers wait for a whole table', () => {
   expect(later.flatMap(({ sql }) => faultsOf(sql))).toEqual([]);
 });
 
+it('no two migrations have the same date, by which the applied ones are known', () => {
+  const migrations = readMigrationFiles({ migrationsFolder: 'db/migrations' });
+  expect(new Set(migrations.map(({ folderMillis }) => folderMillis)).size).toBe(migrations.length);
+});
+
 it.each([
   ['alter table "refund" add column "note" text;'],
   ['alter table "refund" add column "tries" integer not null default 0'],

@@ -99,17 +99,41 @@ it('a database from before the first release is refused, and keeps its rows', as
   }
 });
 
+function addMigration(folder: string, name: string, statement: string): void {
+  mkdirSync(join(folder, name));
+  writeFileSync(join(folder, name, 'migration.sql'), statement);
+}
+
 /** A folder with this release's migration and one that builds the index `later__idx` beside the writers. */
 function withIndexMigration(): string {
   const folder = mkdtempSync(join(tmpdir(), 'migrations-'));
   cpSync('db/migrations', folder, { recursive: true });
-  const later = join(folder, '21000101000000_later');
-  mkdirSync(later);
   const build =
     'create index concurrently if not exists later__idx on payment_attempt (amount_minor)';
-  writeFileSync(join(later, 'migration.sql'), build);
+  addMigration(folder, '21000101000000_later', build);
   return folder;
 }
+
+it('a migration that is older than the latest applied one is applied, once', async () => {
+  const merged = await createTestDatabase();
+  const folder = withIndexMigration();
+  const options = { applicationName: 'start', report: () => undefined, folder };
+  const sql = postgres(merged.url, { max: 1, onnotice: () => undefined });
+  try {
+    await migrate(merged.url, options);
+    addMigration(folder, '20990101000000_merged', 'create table merged (id text)');
+    await migrate(merged.url, options);
+    await migrate(merged.url, options);
+    expect(await sql`select id from merged`).toEqual([]);
+    expect(await sql`select count(*)::int from drizzle.__drizzle_migrations`).toEqual([
+      { count: 3 },
+    ]);
+  } finally {
+    await sql.end();
+    await merged.drop();
+    rmSync(folder, { recursive: true });
+  }
+});
 
 it('an index is built beside a writer and a second migration, also after an interrupted build', async () => {
   const filled = await createTestDatabase();
