@@ -137,7 +137,7 @@ export function presentIntent(record: IntentRecord, nowAt: number) {
   return {
     xIntentId: intent.id,
     customerId: intent.customerId,
-    kind: shownKind(intent, order?.hasUpfrontAmount ?? false),
+    kind: shownKind(intent, record.hasUpfrontAmount),
     amount: intent.amountMinor,
     currency: intent.currency,
     presentmentCurrency: intent.presentmentCurrency,

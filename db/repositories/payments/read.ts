@@ -15,7 +15,7 @@ import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
 type IntentRow = Awaited<ReturnType<typeof selectIntents>>[number];
 
-/** An intent as merchants read it. `order`: null without a subscription. `method`: of the latest attempt. */
+/** An intent as merchants read it. `order`: of its subscription. `method`: of the latest attempt. */
 export interface IntentRecord extends IntentRow {
   attempts: Attempt[];
   refunds: Refund[];
@@ -30,10 +30,8 @@ export function selectIntents(db: Db) {
       settledAt: paymentIntents.succeededAt,
       intent: paymentIntents,
       method: paymentMethods,
+      hasUpfrontAmount,
       order: {
-        // This column is first, because drizzle reads the whole object as null if its first column is null.
-        subscriptionId: subscriptions.id,
-        hasUpfrontAmount,
         description: subscriptions.description,
         callbackUrl: subscriptions.callbackUrl,
         cancelUrl: subscriptions.cancelUrl,

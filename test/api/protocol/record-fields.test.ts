@@ -105,7 +105,6 @@ test('an intent shows the card of its latest attempt with the same fields as the
   expect(list.json).toMatchObject({ data: [read] });
 });
 
-// drizzle reads an object of selected columns as null if its first column is null.
 test('the intent of a subscription shows the subscription’s callbackUrl, also without a description [D-§7]', async ({
   api,
 }) => {
