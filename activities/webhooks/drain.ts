@@ -22,10 +22,12 @@ import {
   isPaused,
   widerWindow,
 } from '../../domain/endpoint-breaker.ts';
-import type { Breaker, BreakerOutcome, EndpointRef } from '../../domain/endpoint-breaker.ts';
+import type { Breaker, EndpointRef } from '../../domain/endpoint-breaker.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import { sendBatch } from './attempt.ts';
 import type { AttemptDeps } from './attempt.ts';
+import { joinUnrecorded, nothingUnrecorded } from './unrecorded.ts';
+import type { Outcome } from './unrecorded.ts';
 
 export interface DrainDeps extends AttemptDeps {
   db: Db;
@@ -74,8 +76,6 @@ const FRESH_MS = 100;
 /** Number of batches that one statement claims for each further request that may be in flight. */
 const BATCHES_PER_REQUEST = 2;
 
-type Outcome = BreakerOutcome & { updatedAt: number };
-
 /**
  * Claims, sends and records the due deliveries of one endpoint for at most 20 s: one request at a time for each
  * stream, streams in parallel. Unrecorded attempts are sent again if the process dies.
@@ -98,9 +98,7 @@ export class Drain {
   private change: () => void = () => undefined;
   private claimedAt = -Infinity;
   private recordedAt = performance.now();
-  private attempts: RecordedAttempt[] = [];
-  private unsent: ClaimedDelivery[] = [];
-  private outcomes: Outcome[] = [];
+  private unrecorded = nothingUnrecorded();
   private sent = 0;
   private hasFailed = false;
   /** The breaker after all attempts, recorded or not. */
@@ -196,7 +194,7 @@ export class Drain {
 
   /** Releases, with the next record, the claims of deliveries that this drain may not send. */
   private leaveRest(): void {
-    this.unsent.push(...this.ready.splice(0).flat());
+    this.unrecorded.unsent.push(...this.ready.splice(0).flat());
   }
 
   private get room(): number {
@@ -258,7 +256,7 @@ export class Drain {
         return batch;
       })
       .then((unsent) => {
-        this.unsent.push(...unsent);
+        this.unrecorded.unsent.push(...unsent);
         this.running.delete(run);
         this.change();
       });
@@ -285,8 +283,8 @@ export class Drain {
       : { kind: 'failure', at, jitter: Math.random(), updatedAt };
     this.sent += 1;
     this.hasFailed ||= attempt.state === 'PENDING';
-    this.attempts.push(attempt);
-    this.outcomes.push(outcome);
+    this.unrecorded.attempts.push(attempt);
+    this.unrecorded.outcomes.push(outcome);
     // The outcomes at a URL that the merchant has changed say nothing about the new one.
     if (updatedAt !== this.endpoint?.updatedAt) return;
     this.isProbing = false;
@@ -313,7 +311,7 @@ export class Drain {
     const changed = new Promise<void>((resolve) => {
       this.change = resolve;
     });
-    const recordMs = this.attempts.length > 0 ? RECORD_AFTER_MS : LOOK_AGAIN_MS;
+    const recordMs = this.unrecorded.attempts.length > 0 ? RECORD_AFTER_MS : LOOK_AGAIN_MS;
     const waitMs = this.isWanted && this.hasRoom ? CLAIM_EVERY_MS : recordMs;
     const tick = sleep(waitMs, undefined, { signal: timeout.signal }).catch(() => undefined);
     await Promise.race([changed, tick]);
@@ -325,14 +323,13 @@ export class Drain {
     const { db, logger } = this.deps;
     const { ref, endpoint, deactivation } = this;
     this.recordedAt = performance.now();
-    const [attempts, released] = [this.attempts.splice(0), this.unsent.splice(0)];
-    const outcomes = this.outcomes.splice(0);
-    if (attempts.length + released.length > 0) {
-      await recordDeliveries(db, ref, attempts, released).catch((error: unknown) => {
+    const taken = this.unrecorded;
+    this.unrecorded = nothingUnrecorded();
+    const { attempts, outcomes, unsent } = taken;
+    if (attempts.length + unsent.length > 0) {
+      await recordDeliveries(db, ref, attempts, unsent).catch((error: unknown) => {
         // The statement may be repeated. All of it is recorded after the requests in flight.
-        this.attempts.unshift(...attempts);
-        this.unsent.unshift(...released);
-        this.outcomes.unshift(...outcomes);
+        this.unrecorded = joinUnrecorded(taken, this.unrecorded);
         throw error;
       });
     }
@@ -366,7 +363,7 @@ export class Drain {
 
   /** Takes over the stored breaker, and adds the outcomes that are not recorded yet. */
   private adopt(stored: Breaker): void {
-    this.breaker = this.outcomes
+    this.breaker = this.unrecorded.outcomes
       .filter(({ updatedAt }) => updatedAt === this.endpoint?.updatedAt)
       .reduce<Breaker>(afterAttempt, stored);
   }
