@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableColumns, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
+import { and, desc, eq, getColumns, gte, inArray, isNotNull, lt, or, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgSelect } from 'drizzle-orm/pg-core';
 import { emailNormalForm } from '../../domain/email.ts';
@@ -89,7 +89,7 @@ export async function listSubscriptions(
 }
 
 const INTENT_COLUMNS = {
-  ...getTableColumns(paymentIntents),
+  ...getColumns(paymentIntents),
   settledAt: paymentIntents.succeededAt,
 };
 
@@ -118,7 +118,7 @@ export interface ListedRefund extends Refund {
   settledAt: number | null;
 }
 
-const REFUND_COLUMNS = { ...getTableColumns(refunds), settledAt: refunds.refundedAt };
+const REFUND_COLUMNS = { ...getColumns(refunds), settledAt: refunds.refundedAt };
 
 /** Returns the merchant's refunds, newest first, those of late charges included. */
 export async function listRefunds(

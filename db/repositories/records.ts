@@ -1,4 +1,4 @@
-import { and, eq, getTableColumns, sql } from 'drizzle-orm';
+import { and, eq, getColumns, sql } from 'drizzle-orm';
 import type { InferSelectModel, SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { isStorable } from '../../domain/storable-text.ts';
@@ -44,7 +44,7 @@ export function hasValues<Table extends PgTable>(
       | SQL;
   },
 ) {
-  const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in values);
+  const columns = Object.entries(getColumns(table)).filter(([name]) => name in values);
   return and(...columns.map(([name, column]) => eq(column, values[name])));
 }
 

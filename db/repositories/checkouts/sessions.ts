@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { and, eq, getColumnTable, isNull, getTableColumns } from 'drizzle-orm';
+import { and, eq, getColumnTable, isNull, getColumns } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { CustomerDetails } from '../../../domain/customer.ts';
@@ -59,7 +59,7 @@ export type Checkout = NonNullable<Awaited<ReturnType<typeof findCheckout>>>;
 
 /** `paid`: the payment of the first cycle. `attempt`: the latest attempt to pay it. */
 export async function findCheckout(db: Db, key: SessionKey) {
-  const { id: subscriptionId, ...order } = getTableColumns(subscriptions);
+  const { id: subscriptionId, ...order } = getColumns(subscriptions);
   const [row] = await db
     .select({ ...order, ...HOSTED, subscriptionId, card: CARD })
     .from(checkoutSessions)

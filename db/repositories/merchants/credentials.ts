@@ -1,5 +1,5 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
-import { and, asc, eq, getTableColumns, gt, isNull, lt, notInArray, or } from 'drizzle-orm';
+import { and, asc, eq, getColumns, gt, isNull, lt, notInArray, or } from 'drizzle-orm';
 import { randomToken } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { credentials, merchants } from '../../schema/merchants.ts';
@@ -56,7 +56,7 @@ export async function listCredentials(db: Db) {
 
 function selectCredentials(db: Db) {
   return db
-    .select({ ...getTableColumns(credentials), mode: merchants.mode })
+    .select({ ...getColumns(credentials), mode: merchants.mode })
     .from(credentials)
     .innerJoin(merchants, eq(merchants.id, credentials.merchantId));
 }

@@ -1,4 +1,4 @@
-import { eq, getTableColumns } from 'drizzle-orm';
+import { eq, getColumns } from 'drizzle-orm';
 import { isId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
@@ -17,7 +17,7 @@ export type HostedPayment = NonNullable<Awaited<ReturnType<typeof findHostedPaym
 
 /** `key`: opens the session, or is the intent's id. `paid`: the receipt. */
 export async function findHostedPayment(db: Db, key: SessionKey) {
-  const { id: intentId, ...intent } = getTableColumns(paymentIntents);
+  const { id: intentId, ...intent } = getColumns(paymentIntents);
   const [row] = await db
     .select({ ...intent, ...HOSTED, intentId })
     .from(checkoutSessions)

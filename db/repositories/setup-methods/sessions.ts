@@ -8,7 +8,7 @@ import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import { CARD, setMethodLive } from '../customers/payment-methods.ts';
 import { findRecord, isRecord, hasValues } from '../records.ts';
-import { and, eq, isNotNull, sql, getTableColumns } from 'drizzle-orm';
+import { and, eq, isNotNull, sql, getColumns } from 'drizzle-orm';
 import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import type { GivenDetails } from '../checkouts/sessions.ts';
@@ -91,11 +91,7 @@ type SetupSessionRef = Pick<HostedSetup, 'merchantId' | 'sessionId' | 'setupMeth
 
 /** Returns the setup session that a token opens; null if there is none. */
 export async function findHostedSetup(db: Db, token: string) {
-  const {
-    id: setupMethodId,
-    billingDetails: customerDetails,
-    ...setup
-  } = getTableColumns(setupMethods);
+  const { id: setupMethodId, billingDetails: customerDetails, ...setup } = getColumns(setupMethods);
   const [row] = await db
     .select({ ...setup, ...HOSTED, setupMethodId, customerDetails, card: CARD })
     .from(checkoutSessions)

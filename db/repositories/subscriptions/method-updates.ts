@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, isNotNull, sql } from 'drizzle-orm';
+import { and, asc, eq, getColumns, isNotNull, sql } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
@@ -18,7 +18,7 @@ export type UpdatableSubscription = NonNullable<
 >;
 
 export async function findUpdatableSubscription(db: Db, ref: SubscriptionRef) {
-  const { id: subscriptionId, ...order } = getTableColumns(subscriptions);
+  const { id: subscriptionId, ...order } = getColumns(subscriptions);
   const [row] = await db
     .select({
       ...order,

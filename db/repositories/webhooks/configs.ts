@@ -1,4 +1,4 @@
-import { and, asc, eq, getTableColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
+import { and, asc, eq, getColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
 import type { Breaker, BreakerOutcome, EndpointRef } from '../../../domain/endpoint-breaker.ts';
@@ -65,7 +65,7 @@ export async function listWebhookConfigs(
     where d.merchant_id = webhook_config.merchant_id and d.config_id = webhook_config.id and d.state = 'PENDING'`;
   return db
     .select({
-      ...getTableColumns(webhookConfigs),
+      ...getColumns(webhookConfigs),
       lastError: sql<string | null>`(select d.last_error ${pending}
         and d.attempts > 0 order by d.next_attempt_at desc limit 1)`,
       oldestUndeliveredAt: sql<number | null>`(
