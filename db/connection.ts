@@ -17,7 +17,7 @@ const VERIFIES_NO_HOST = { checkServerIdentity: () => undefined };
 
 /**
  * Opens a pool of the driver, with our time limits also in TLS; a statement may take `silenceMsMax` ms, by default 20 s.
- * `sslmode` and `sslrootcert` of the URL have the meaning that libpq gives them.
+ * `sslmode` has the meaning that libpq gives it; without it there is no TLS. Throws if the URL asks for more.
  */
 export function openDriver(
   databaseUrl: string,
@@ -42,7 +42,14 @@ interface Place {
 
 function readUrl(databaseUrl: string): { url: string; tls: ConnectionOptions | undefined } {
   const url = new URL(databaseUrl);
-  const [mode, path] = ['sslmode', 'sslrootcert'].map((name) => url.searchParams.get(name));
+  const [mode = 'disable', path] = ['sslmode', 'sslrootcert'].map(
+    (name) => url.searchParams.get(name) ?? undefined,
+  );
+  // `openDriver` tries only the first host: while it is down, every statement would wait for ever.
+  if (url.hostname.includes(',')) throw new Error('DATABASE_URL: name one host');
+  // These two would give a connection without TLS.
+  if (url.searchParams.has('ssl')) throw new Error('DATABASE_URL: set sslmode instead of ssl');
+  if (path && mode === 'disable') throw new Error('DATABASE_URL: sslrootcert needs an sslmode');
   for (const name of ['sslmode', 'sslrootcert']) url.searchParams.delete(name);
   const ca = path ? { ca: readFileSync(path) } : {};
   const modes: Record<string, ConnectionOptions | undefined> = {
@@ -51,8 +58,7 @@ function readUrl(databaseUrl: string): { url: string; tls: ConnectionOptions | u
     'verify-ca': { ...ca, ...VERIFIES_NO_HOST },
     'verify-full': ca,
   };
-  const wanted = mode ?? 'disable';
-  if (wanted in modes) return { url: url.href, tls: modes[wanted] };
+  if (mode in modes) return { url: url.href, tls: modes[mode] };
   throw new Error(`DATABASE_URL: sslmode must be one of ${Object.keys(modes).join(', ')}`);
 }
 

@@ -104,16 +104,20 @@ test.for([
   expect((await connected(url, tlsVersion)) ?? undefined).toBe(version);
 });
 
-test('an unknown sslmode is refused with the known ones', () => {
-  const open = () =>
-    createDb({
-      url: urlWith('localhost', { sslmode: 'prefer' }),
-      poolSize: 1,
-      applicationName: 'test',
-    });
-  expect(open).toThrow(
-    'DATABASE_URL: sslmode must be one of disable, require, verify-ca, verify-full',
-  );
+test.for([
+  [
+    'localhost',
+    { sslmode: 'prefer' },
+    'sslmode must be one of disable, require, verify-ca, verify-full',
+  ],
+  ['localhost', { sslrootcert: 'ca.pem' }, 'sslrootcert needs an sslmode'],
+  ['localhost', { sslrootcert: 'ca.pem', sslmode: 'disable' }, 'sslrootcert needs an sslmode'],
+  ['localhost', { ssl: 'true' }, 'set sslmode instead of ssl'],
+  ['localhost,127.0.0.1', {}, 'name one host'],
+] as const)('the host %s with %o is refused', ([host, query, problem]) => {
+  const url = urlWith(host, query);
+  const open = () => createDb({ url, poolSize: 1, applicationName: 'test' });
+  expect(open).toThrow(`DATABASE_URL: ${problem}`);
 });
 
 test('a pool over TLS replaces a connection that the server ended, and one that could not be opened', async () => {
