@@ -184,6 +184,8 @@ function connect(databaseUrl: string, applicationName: string, lockMs: number): 
   const settings = {
     max: 1,
     connect_timeout: 5,
+    // By default the driver ends a session after 30 to 60 minutes, and with it the locks.
+    max_lifetime: null,
     onnotice: () => undefined,
     connection: { application_name: applicationName, lock_timeout: lockMs },
   };
