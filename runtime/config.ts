@@ -66,7 +66,7 @@ export const variables = {
   GATEWAY_PUBLIC_URL: url.optional(),
   STRIPE_API_URL: url.optional(),
   TRUSTED_PROXIES: z.coerce.number().int().min(0).max(10).default(0),
-  CHECKOUT_EXPIRY_HOURS: z.coerce.number().positive().max(8_760).default(24),
+  CHECKOUT_EXPIRY_HOURS: z.coerce.number().min(0.01).max(8_760).default(24),
   RATE_LIMIT_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(100),
   WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
 
@@ -147,7 +147,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     credentialPeppers: env.CREDENTIAL_PEPPER,
     encryptionKeys: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
-    checkoutExpiryMs: env.CHECKOUT_EXPIRY_HOURS * 3_600_000,
+    checkoutExpiryMs: Math.round(env.CHECKOUT_EXPIRY_HOURS * 3_600_000),
     trustedProxies: env.TRUSTED_PROXIES,
     requestsPerSecond: env.RATE_LIMIT_PER_SECOND,
     currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),

@@ -52,6 +52,11 @@ describe('settings', () => {
     });
   });
 
+  it('give the expiry of a checkout in whole ms', () => {
+    const { checkoutExpiryMs } = loadApiConfig({ ...enough, CHECKOUT_EXPIRY_HOURS: '0.333333' });
+    expect(checkoutExpiryMs).toBe(1_199_999);
+  });
+
   it('are refused with all problems in one message, which contains no value', () => {
     const wrong = {
       ...enough,
