@@ -59,12 +59,16 @@ export async function isMigrated(db: Db): Promise<boolean> {
     sql`select to_regclass('drizzle.__drizzle_migrations')::text as name`,
   );
   if (!table?.name) return false;
-  const rows = await db.execute<{ at: string }>(
-    sql`select created_at::text as at from drizzle.__drizzle_migrations`,
-  );
-  const applied = new Set(rows.map(({ at }) => Number(at)));
-  const wanted = readMigrationFiles({ migrationsFolder: MIGRATIONS });
-  return wanted.every(({ folderMillis }) => applied.has(folderMillis));
+  const applied = await db.execute<{ at: string }>(sql.raw(SELECT_APPLIED));
+  return missingFrom(applied, MIGRATIONS).length === 0;
+}
+
+const SELECT_APPLIED = 'select created_at::text as at from drizzle.__drizzle_migrations';
+
+function missingFrom(applied: readonly { at: string }[], folder: string): MigrationMeta[] {
+  const dates = new Set(applied.map(({ at }) => Number(at)));
+  const migrations = readMigrationFiles({ migrationsFolder: folder });
+  return migrations.filter(({ folderMillis }) => !dates.has(folderMillis));
 }
 
 const NOT_MIGRATED =
@@ -106,11 +110,8 @@ async function applyMissing(client: postgres.Sql, folder: string): Promise<void>
   await client`create schema if not exists drizzle`;
   await client`create table if not exists drizzle.__drizzle_migrations (
     id serial primary key, hash text not null, created_at bigint)`;
-  const rows = await client<{ at: string }[]>`
-    select created_at as at from drizzle.__drizzle_migrations`;
-  const applied = new Set(rows.map(({ at }) => Number(at)));
-  for (const migration of readMigrationFiles({ migrationsFolder: folder })) {
-    if (applied.has(migration.folderMillis)) continue;
+  const applied = await client.unsafe<{ at: string }[]>(SELECT_APPLIED);
+  for (const migration of missingFrom(applied, folder)) {
     if (migration.sql.some((statement) => /\bconcurrently\b/i.test(statement))) {
       await buildIndexes(client, migration);
     } else {
