@@ -13,21 +13,22 @@ import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { readState } from '../../domain/subscription/recorded-state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
-/** `timestamptz(3)`, read as epoch ms. Connections use UTC, so its text ends in `+00`. */
+/** Reads an instant as epoch ms. Connections use UTC, so the text ends in `+00`. */
+const epochMs = (text: string): number =>
+  Date.parse(`${text.replace(' ', 'T').replace(/\+00$/, '')}Z`);
+
+/** `timestamptz(3)`, read as epoch ms. */
 export const instant = customType<{ data: number; driverData: string }>({
   dataType: () => 'timestamp(3) with time zone',
   toDriver: (value) => new Date(value).toISOString(),
-  fromDriver: (value) => Date.parse(`${value.replace(' ', 'T').replace(/\+00$/, '')}Z`),
+  fromDriver: epochMs,
 });
 
 /** An array of instants, read as epoch ms. */
 export const instants = customType<{ data: number[]; driverData: string }>({
   dataType: () => 'timestamp(3) with time zone[]',
-  toDriver: (values) => `{${values.map((value) => new Date(value).toISOString()).join(',')}}`,
-  fromDriver: (value) =>
-    Array.from(value.matchAll(/"([^"]+)\+00"/g), ([, text = '']) =>
-      Date.parse(`${text.replace(' ', 'T')}Z`),
-    ),
+  toDriver: (values) => makePgArray(values.map((value) => new Date(value).toISOString())),
+  fromDriver: (value) => parsePgArray(value).map((text: string) => epochMs(text)),
 });
 
 /** `text[]`. The driver returns its text, because it reads no types (`fetch_types`). */
