@@ -46,7 +46,7 @@ function isDatabaseOutOfReach(thrown: unknown): boolean {
   return chainOf(thrown).some(({ code }) => UNAVAILABLE_CODES.test(code));
 }
 
-/** Logs an error. Omits the message of a database error, because it contains the statement's values. */
+/** Logs an error. Omits the message of a database error, because it may contain the statement's values. */
 export function logFailure(logger: Logger, ctx: Context, thrown: unknown): void {
   const isFromDatabase = chainOf(thrown).some(({ name }) =>
     /DrizzleQueryError|PostgresError/.test(name),

@@ -203,7 +203,7 @@ class Life {
     if (attempt.voidedBy !== null) {
       return { ...declined, code: 'processing_error', isWithdrawn: true };
     }
-    // The bank waited for the payer, who has given another card instead.
+    // The bank had asked the payer, who entered another card and did not answer the bank.
     if (isSuperseded(this.state)) return { ...declined, code: 'authentication_required' };
     return { kind: 'succeeded' };
   }
