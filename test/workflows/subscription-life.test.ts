@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { stateQuery, subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { command } from '../support/command.ts';
 import { onTimeSkippingServer as test } from '../support/environment.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
@@ -140,6 +140,14 @@ describe('a subscription in Temporal', () => {
         : null;
     const handle = env.client.workflow.getHandle(subscriptionWorkflowId(subscriptionId));
     const { runId } = await handle.describe();
+    const { entries } = await handle.query(stateQuery);
+    expect(entries.map(({ kind }) => kind)).toEqual([
+      'created',
+      'paid',
+      'declined',
+      'manual_retry',
+      'declined',
+    ]);
     await lengthenHistory(handle, 0, 400);
     await env.server.sleep(60_000);
     expect((await handle.describe()).runId).not.toBe(runId);

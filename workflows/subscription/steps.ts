@@ -153,6 +153,8 @@ export class Steps {
       case 'settled': {
         const applied = applyOutcome(state, result.outcome, nowAt, realNowAt).state;
         const after = { ...applied, ...result.place };
+        // The opening of a manual retry has an entry of its own.
+        if (state.latest.version === state.version) run.adopt(state);
         run.adopt(after);
         return { kind: 'done', result: resultOf(attempt, result.outcome, after) };
       }
