@@ -29,7 +29,7 @@ import { createGatewaySubjects } from './temporal/gateway-subjects.ts';
 import { createOrders } from './temporal/orders.ts';
 import { createSubscriptionWorkflows } from './temporal/subscriptions/workflows.ts';
 import { createTemporalClient, plainFields, temporalConnectionOptions } from './temporal/client.ts';
-import { GRACE_MS, taskQueuesOf, workerOptionsOf } from './runtime/worker-options.ts';
+import { GRACE_MS, workerOptionsOf } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { bundleWorkflows } from './runtime/workflow-bundle.ts';
 
@@ -39,6 +39,8 @@ const POOL_SIZE = 20;
 const GATEWAY_TIMEOUT_MS = 5_000;
 /** Time limit in ms for webhooks in flight: 15 s for a request, 1 s to record it. */
 const DRAIN_MS = 16_000;
+/** Time in ms after which the workflow task of a first payment has ended: a change during it would cause another task. */
+const TASK_ENDED_MS = 2_000;
 
 const config = loadWorkerConfig();
 const logger = createLogger({ name: 'worker', level: config.logLevel });
@@ -117,11 +119,15 @@ const webhooks = createWebhookDelivery({
   wakeEndpoint: queues.wakeEndpoint,
   allowLoopback: config.webhookAllowLoopback,
 });
+const subscriptionWorkflows = createSubscriptionWorkflows({
+  ...onTemporal,
+  rows: subscriptionRows(db),
+});
 const unmeasured = createActivities({
   db,
   logger,
   gateways,
-  subscriptionWorkflows: createSubscriptionWorkflows({ ...onTemporal, rows: subscriptionRows(db) }),
+  subscriptionWorkflows,
   orders: createOrders({ ...onTemporal, rows: orderRows(db) }),
   gatewaySubjects: createGatewaySubjects(onTemporal),
   webhooks: webhooks.activities,
@@ -130,6 +136,8 @@ const unmeasured = createActivities({
   retentionMs: config.retentionMs,
   wakeEndpoint: queues.wakeEndpoint,
   wakeStream: async (stream) => void webhooks.deliver(stream),
+  endPayerPriority: (ref) =>
+    void setTimeout(() => void subscriptionWorkflows.endPayerPriority(ref), TASK_ENDED_MS),
 });
 const activities = {
   ...unmeasured,
@@ -148,7 +156,7 @@ const workflowBundle =
 const connection = await NativeConnection.connect(temporalConnectionOptions(config));
 workers.push(
   ...(await Promise.all(
-    taskQueuesOf(config.queues).map((queue) =>
+    config.queues.map((queue) =>
       Worker.create({
         ...workerOptionsOf(queue, {
           taskQueuePrefix: config.taskQueuePrefix,

@@ -2,6 +2,7 @@ import type { Db } from '../db/client.ts';
 import type { EndpointRef } from '../domain/endpoint-breaker.ts';
 import type { StreamRef } from '../domain/events.ts';
 import type { RenewalPlaces } from '../domain/subscription/renewal-places.ts';
+import type { SubscriptionRef } from '../domain/subscription/state.ts';
 import type { GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { LinkSettings } from '../runtime/payer-links.ts';
@@ -37,8 +38,12 @@ export interface ActivityDeps {
   wakeEndpoint(endpoint: EndpointRef): Promise<void>;
   /** Requests the delivery of the stream's pending webhook events. Never throws. */
   wakeStream(stream: StreamRef): Promise<void>;
+  /** Gives the run, for which no payer waits any more, the priority of a renewal, 2 s later. Never throws. */
+  endPayerPriority(ref: SubscriptionRef): void;
 }
 
 export type OrderDeps = Pick<ActivityDeps, 'db' | 'gateways' | 'sendBudget' | 'wakeStream'>;
 export type ChargingDeps = OrderDeps &
-  Pick<ActivityDeps, 'links' | 'places'> & { orders: Pick<Orders, 'ensureRunning'> };
+  Pick<ActivityDeps, 'links' | 'places' | 'endPayerPriority'> & {
+    orders: Pick<Orders, 'ensureRunning'>;
+  };

@@ -1,19 +1,10 @@
 import type { WorkerDeploymentVersion } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
-import { WORKFLOW_QUEUES } from '../workflows/messages.ts';
+import { WORKFLOW_QUEUE } from '../workflows/messages.ts';
 import type { QueueName } from './config.ts';
 import { dataConverter } from './payload-digest.ts';
 import { buildIdOf } from './workflow-bundle.ts';
 import type { WorkflowBundle } from './workflow-bundle.ts';
-
-export type TaskQueueName = QueueName | (typeof WORKFLOW_QUEUES)[number];
-
-/** Returns the task queues that a process with these settings serves. */
-export function taskQueuesOf(queues: readonly QueueName[]): TaskQueueName[] {
-  return queues.flatMap((queue): readonly TaskQueueName[] =>
-    queue === 'billing' ? WORKFLOW_QUEUES : [queue],
-  );
-}
 
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
@@ -32,7 +23,7 @@ const CACHED_RUNS = 500;
 
 export interface QueueSettings {
   taskQueuePrefix: string;
-  /** All activities. The workers of workflow task queues run them as local activities. */
+  /** All activities. The workers of `billing` run them as local activities. */
   activities: object;
   activityInterceptor: ActivityInterceptorsFactory;
   workflowBundle: WorkflowBundle;
@@ -40,7 +31,7 @@ export interface QueueSettings {
   deployment: WorkerDeploymentVersion | null;
 }
 
-export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): WorkerOptions {
+export function workerOptionsOf(queue: QueueName, settings: QueueSettings): WorkerOptions {
   const shared: WorkerOptions = {
     taskQueue: `${settings.taskQueuePrefix}${queue}`,
     shutdownGraceTime: GRACE_MS,
@@ -57,8 +48,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
       },
     }),
   };
-  const runsWorkflows = (WORKFLOW_QUEUES as readonly string[]).includes(queue);
-  if (!runsWorkflows) return shared;
+  if (queue !== WORKFLOW_QUEUE) return shared;
   return {
     ...shared,
     workflowBundle: settings.workflowBundle,
@@ -68,7 +58,7 @@ export function workerOptionsOf(queue: TaskQueueName, settings: QueueSettings): 
     nonStickyToStickyPollRatio: NON_STICKY_POLLS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,
     maxCachedWorkflows: CACHED_RUNS,
-    // Workflows schedule no activity on a workflow task queue.
+    // Workflows schedule no activity on their own task queue.
     enableNonLocalActivities: false,
   };
 }

@@ -162,6 +162,29 @@ export async function describeWorkflow(
   }
 }
 
+/** Changes the priority of the workflow's run. False if the server is too old: 1.29 is, 1.32 is not. */
+export async function setPriority(
+  client: Client,
+  workflowId: string,
+  priority: { priorityKey: number; fairnessKey: string },
+): Promise<boolean> {
+  try {
+    await accepted(client, () =>
+      client.workflowService.updateWorkflowExecutionOptions({
+        namespace: client.options.namespace,
+        workflowExecution: { workflowId },
+        workflowExecutionOptions: { priority },
+        updateMask: { paths: ['priority'] },
+      }),
+    );
+    return true;
+  } catch (error) {
+    if (isGrpcServiceError(error) && error.details.includes('invalid path "priority"'))
+      return false;
+    throw error;
+  }
+}
+
 const FAILED_PRECONDITION = 9;
 
 /** True if the run's latest workflow tasks failed: Temporal refuses calls until one completes. */

@@ -4,6 +4,7 @@ import {
   gatewaySubjectWorkflowId,
   wake,
 } from '../workflows/gateway-subject/messages.ts';
+import { WORKFLOW_QUEUE } from '../workflows/messages.ts';
 import { accepted, orWarn, startUnlessRunning } from './client.ts';
 import type { TemporalDeps } from './client.ts';
 
@@ -13,8 +14,7 @@ export type GatewaySubjects = ReturnType<typeof createGatewaySubjects>;
 export function createGatewaySubjects({ client, taskQueuePrefix, logger }: TemporalDeps) {
   const optionsOf = (subject: GatewaySubject) => ({
     workflowId: gatewaySubjectWorkflowId(subject),
-    // A payer may wait for the result of an entered card.
-    taskQueue: `${taskQueuePrefix}checkout`,
+    taskQueue: `${taskQueuePrefix}${WORKFLOW_QUEUE}`,
     args: [subject] as [GatewaySubject],
     priority: { fairnessKey: subject.merchantId },
   });

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MAINTENANCE_WORKFLOW, maintenanceWorkflowId } from '../workflows/maintenance/messages.ts';
+import { WORKFLOW_QUEUE } from '../workflows/messages.ts';
 import type { Logger } from '../runtime/logger.ts';
 import { accepted, orWarn } from './client.ts';
 import type { TemporalDeps } from './client.ts';
@@ -18,7 +19,7 @@ export function keepMaintenanceRunning(
       accepted(client, () =>
         client.workflow.start(MAINTENANCE_WORKFLOW, {
           workflowId: maintenanceWorkflowId(taskQueuePrefix),
-          taskQueue: `${taskQueuePrefix}billing`,
+          taskQueue: `${taskQueuePrefix}${WORKFLOW_QUEUE}`,
           workflowIdConflictPolicy: 'USE_EXISTING',
         }),
       ),

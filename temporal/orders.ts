@@ -7,7 +7,7 @@ import { subjectOf, tokenOf } from '../domain/order.ts';
 import type { Order, OrderKind, OrderOutcome } from '../domain/order.ts';
 import { orderWorkflowId, recheck } from '../workflows/orders/messages.ts';
 import type { OrderInput, OrderResult } from '../workflows/orders/messages.ts';
-import { WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
+import { PAYER_PRIORITY, WORKFLOW_QUEUE, WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {
   accepted,
@@ -62,7 +62,7 @@ export function createOrders(deps: OrdersDeps): Orders {
 class TemporalOrders {
   private readonly client: Client;
   private readonly rows: OrderRows;
-  private readonly taskQueue: string;
+  private readonly taskQueuePrefix: string;
   private readonly stuck: StuckOptions;
 
   constructor(deps: OrdersDeps) {
@@ -70,8 +70,7 @@ class TemporalOrders {
     this.client = client;
     this.rows = rows;
     this.stuck = { stuckAfterMs, logger };
-    // A payer or a merchant waits for these workflows, so their tasks must not wait behind renewals.
-    this.taskQueue = `${taskQueuePrefix}checkout`;
+    this.taskQueuePrefix = taskQueuePrefix;
   }
 
   /**
@@ -119,12 +118,13 @@ class TemporalOrders {
     const input: OrderInput<Kind> = { order, lookups: 0 };
     return {
       workflowId: orderWorkflowId(kind, subjectOf(order)),
-      taskQueue: this.taskQueue,
+      taskQueue: `${this.taskQueuePrefix}${WORKFLOW_QUEUE}`,
       args: [input],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
       typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
-      priority: { priorityKey: 2, fairnessKey: merchantId },
+      // A payer or a merchant waits.
+      priority: { priorityKey: PAYER_PRIORITY, fairnessKey: merchantId },
     };
   }
 

@@ -1,6 +1,7 @@
 import type { SignalDefinition } from '@temporalio/common';
 import type { EndpointRef } from '../domain/endpoint-breaker.ts';
 import type { StreamRef } from '../domain/events.ts';
+import { WORKFLOW_QUEUE } from '../workflows/messages.ts';
 import {
   breakerClosed,
   wake,
@@ -30,7 +31,7 @@ export function createWebhookQueues(deps: WebhookQueuesDeps) {
       client.withDeadline(Date.now() + SIGNAL_WITHIN_MS, () =>
         client.workflow.signalWithStart(WEBHOOK_ENDPOINT_WORKFLOW, {
           workflowId: webhookEndpointWorkflowId(configId),
-          taskQueue: `${taskQueuePrefix}billing`,
+          taskQueue: `${taskQueuePrefix}${WORKFLOW_QUEUE}`,
           args: [{ merchantId, configId }],
           signal: message,
           signalArgs: [],

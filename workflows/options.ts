@@ -1,6 +1,6 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 import { workflowInfo } from '@temporalio/workflow';
-import { WORKFLOW_QUEUES } from './messages.ts';
+import { WORKFLOW_QUEUE } from './messages.ts';
 
 /** After this silence, Temporal retries the activity. Workers send a heartbeat every second. */
 const HEARTBEAT_TIMEOUT = '5 seconds';
@@ -54,9 +54,8 @@ export const SWEEP = {
 } as const satisfies ActivityOptions;
 
 /** Returns the name of another task queue, with the prefix of the queue on which this workflow runs. */
-export function siblingTaskQueue(queue: 'billing' | 'charges' | 'webhooks'): string {
+export function siblingTaskQueue(queue: 'charges' | 'webhooks'): string {
   const own = workflowInfo().taskQueue;
-  const name = WORKFLOW_QUEUES.find((candidate) => own.endsWith(candidate));
-  const prefix = name === undefined ? `${own}-` : own.slice(0, -name.length);
+  const prefix = own.endsWith(WORKFLOW_QUEUE) ? own.slice(0, -WORKFLOW_QUEUE.length) : `${own}-`;
   return `${prefix}${queue}`;
 }

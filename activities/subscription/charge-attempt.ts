@@ -104,6 +104,10 @@ export function createChargingActivities(deps: ChargingDeps) {
       failpoint('after_settling');
       await watchUnproven(deps.orders, opened.attempt, settlement);
       await deps.wakeStream(stream);
+      const isPaid = settled.kind === 'settled' && settled.outcome.kind === 'succeeded';
+      if (isPaid && input.state.status === 'CREATED') {
+        deps.endPayerPriority({ merchantId, subscriptionId });
+      }
       return settled;
     },
   };

@@ -26,7 +26,10 @@ import type { ActivityDeps } from '../deps.ts';
 
 /** Creates the activities of a subscription, except the charge. A repeat of each activity is safe. */
 export function createTransitionActivities(
-  deps: Pick<ActivityDeps, 'db' | 'gateways' | 'wakeStream' | 'places' | 'links'>,
+  deps: Pick<
+    ActivityDeps,
+    'db' | 'gateways' | 'wakeStream' | 'places' | 'links' | 'endPayerPriority'
+  >,
 ) {
   return {
     /** Records one transition once, with the delay of the next charge. `recordTransition` describes the result. */
@@ -46,7 +49,10 @@ export function createTransitionActivities(
         const { merchantId, subscriptionId: streamId } = transition.change.state;
         await deps.wakeStream({ merchantId, streamId });
       }
-      return recorded.kind === 'recorded' ? { ...recorded, place } : recorded;
+      if (recorded.kind !== 'recorded') return recorded;
+      const { merchantId, subscriptionId, latest } = transition.change.state;
+      if (latest.kind === 'trial_begun') deps.endPayerPriority({ merchantId, subscriptionId });
+      return { ...recorded, place };
     },
 
     /** Requests the delivery of the stream's pending webhook events. Never throws. A repeat is safe. */

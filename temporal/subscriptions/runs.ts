@@ -19,6 +19,7 @@ import {
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
+import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import {
   ACCEPT_WITHIN_MS,
@@ -27,11 +28,12 @@ import {
   hasFailedTask,
   hasWorkPending,
   orWarn,
+  setPriority,
 } from '../client.ts';
 import type { TemporalDeps } from '../client.ts';
 import { STUCK_AFTER_MS, terminateIfStuck } from '../stuck-workflows.ts';
 import type { StuckOptions } from '../stuck-workflows.ts';
-import { EARLIER_MOST, startOptions } from './start.ts';
+import { EARLIER_MOST, priorityOf, startOptions } from './start.ts';
 import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 
 export interface SubscriptionRows {
@@ -74,6 +76,8 @@ export class SubscriptionRuns {
   private readonly stuck: StuckOptions;
   /** Selects the workflows of subscriptions in Temporal's lists. */
   private readonly query: string;
+  /** False if the server is too old. */
+  private canSetPriority = true;
 
   constructor(deps: SubscriptionRunsDeps) {
     const { client, rows, logger, taskQueuePrefix, stuckAfterMs = STUCK_AFTER_MS } = deps;
@@ -82,9 +86,7 @@ export class SubscriptionRuns {
     this.rows = rows;
     this.logger = logger;
     this.stuck = { stuckAfterMs, logger };
-    this.query =
-      `WorkflowType = '${SUBSCRIPTION_WORKFLOW}' ` +
-      `AND TaskQueue IN ('${taskQueuePrefix}billing', '${taskQueuePrefix}checkout')`;
+    this.query = `WorkflowType = '${SUBSCRIPTION_WORKFLOW}' AND TaskQueue = '${taskQueuePrefix}${WORKFLOW_QUEUE}'`;
   }
 
   /** Starts a new row's workflow. False after about 1 s without Temporal: the sweep starts it. */
@@ -93,6 +95,17 @@ export class SubscriptionRuns {
       const snapshot = await this.rows.loadSnapshot(ref, EARLIER_MOST);
       if (!snapshot) throw new Error('there is no such subscription');
       await this.startFrom(ref, snapshot, 'REJECT_DUPLICATE', START_WITHIN_MS);
+    });
+  }
+
+  /** Gives a run for which a payer waited the priority of a renewal. Never throws. On Server 1.29 the run keeps its priority. */
+  async endPayerPriority(ref: SubscriptionRef): Promise<void> {
+    if (!this.canSetPriority) return;
+    await orWarn(this.logger, ref, 'the run keeps the priority of a payer', async () => {
+      const snapshot = await this.rows.loadSnapshot(ref, EARLIER_MOST);
+      if (!snapshot || isOver(snapshot)) return;
+      const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+      this.canSetPriority = await setPriority(this.client, workflowId, priorityOf(snapshot));
     });
   }
 

@@ -1,6 +1,6 @@
 import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 import { summarize } from '../../domain/subscription/describe.ts';
-import { WORKFLOW_TASK_TIMEOUT } from '../../workflows/messages.ts';
+import { PAYER_PRIORITY, WORKFLOW_QUEUE, WORKFLOW_TASK_TIMEOUT } from '../../workflows/messages.ts';
 import {
   attributesOf,
   fixedAttributesOf,
@@ -9,46 +9,46 @@ import {
 } from '../../workflows/subscription/messages.ts';
 import type { SubscriptionInput } from '../../workflows/subscription/messages.ts';
 
-/**
- * A merchant's first 50 subscriptions have priority key 1, up to 500 key 2, up to 5,000 key 3, the rest key 4.
- * Temporal dispatches lower keys first.
- */
+/** A merchant's first 50 subscriptions have priority key 2, up to 500 key 3, up to 5,000 key 4, the rest key 5. */
 const SUBSCRIPTIONS_UP_TO = [50, 500, 5_000] as const;
 
 /** A start counts no more earlier subscriptions: from this number on, the priority key no longer changes. */
 export const EARLIER_MOST = Math.max(...SUBSCRIPTIONS_UP_TO);
 
 /**
- * Returns the priority key, 1 to 4. Renewals of a merchant with at most 50 subscriptions wait for at most 50 of each
+ * Returns the priority key, 2 to 5. Renewals of a merchant with at most 50 subscriptions wait for at most 50 of each
  * other merchant.
  */
 export function renewalPriority(earlierSubscriptions: number): number {
   const tier = SUBSCRIPTIONS_UP_TO.findIndex((upTo) => earlierSubscriptions < upTo);
-  return (tier === -1 ? SUBSCRIPTIONS_UP_TO.length : tier) + 1;
+  return (tier === -1 ? SUBSCRIPTIONS_UP_TO.length : tier) + PAYER_PRIORITY + 1;
+}
+
+/** The run of a CREATED subscription, for which a payer waits, goes before every renewal. */
+export function priorityOf({ state, earlier }: Snapshot) {
+  const isAwaited = state.status === 'CREATED';
+  const priorityKey = isAwaited ? PAYER_PRIORITY : renewalPriority(earlier);
+  return { fairnessKey: state.merchantId, priorityKey };
 }
 
 export function startOptions(snapshot: Snapshot, taskQueuePrefix: string) {
-  const { state, entries, clock, earlier, productName, receiptId } = snapshot;
-  const { merchantId, subscriptionId } = state;
-  // A payer waits for the workflow of a CREATED subscription, so its tasks must not wait behind renewals.
-  const isOnCheckoutQueue = state.status === 'CREATED';
+  const { state, entries, clock, productName, receiptId } = snapshot;
   const input: SubscriptionInput = {
     state,
     entries,
     clock,
     deliver: snapshot.hasPendingEvents,
     needsResync: false,
-    isOnCheckoutQueue,
   };
   return {
-    workflowId: subscriptionWorkflowId(subscriptionId),
-    taskQueue: `${taskQueuePrefix}${isOnCheckoutQueue ? 'checkout' : 'billing'}`,
+    workflowId: subscriptionWorkflowId(state.subscriptionId),
+    taskQueue: `${taskQueuePrefix}${WORKFLOW_QUEUE}`,
     args: [input],
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
     workflowIdConflictPolicy: 'USE_EXISTING' as const,
     typedSearchAttributes: [...attributesOf(state), ...fixedAttributesOf(receiptId)],
     staticSummary: summarize(state.terms, productName),
     memo: memoOf(productName),
-    priority: { fairnessKey: merchantId, priorityKey: renewalPriority(earlier) },
+    priority: priorityOf(snapshot),
   };
 }

@@ -15,7 +15,7 @@ import type { Command, CommandResult } from '../../domain/subscription/commands.
 import { UnreadableStateError } from '../../domain/subscription/recorded-state.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { WORKFLOW_QUEUES } from '../../workflows/messages.ts';
+import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import {
@@ -209,18 +209,15 @@ async function acceptedUpdate<Result>(
     return await offer(ACCEPT_WITHIN_MS);
   } catch (error) {
     if (!(error instanceof WorkflowUpdateRPCTimeoutOrCancelledError)) throw error;
-    if (!(await isAnyQueueMoving(client, taskQueuePrefix))) throw error;
+    if (!(await isWorkflowQueueMoving(client, taskQueuePrefix))) throw error;
     return offer(ACCEPT_QUEUED_WITHIN_MS);
   }
 }
 
-/** True if workers poll a queue on which the workflow may run. False if Temporal does not answer. */
-async function isAnyQueueMoving(client: Client, taskQueuePrefix: string): Promise<boolean> {
+/** True if workers poll the workflows' queue. False if Temporal does not answer. */
+async function isWorkflowQueueMoving(client: Client, taskQueuePrefix: string): Promise<boolean> {
   try {
-    for (const queue of WORKFLOW_QUEUES) {
-      if (await isQueueMoving(client, `${taskQueuePrefix}${queue}`)) return true;
-    }
-    return false;
+    return await isQueueMoving(client, `${taskQueuePrefix}${WORKFLOW_QUEUE}`);
   } catch {
     return false;
   }

@@ -104,7 +104,7 @@ describe('a sweep', () => {
     };
     expect(await workflows.recheckUnlessBusy(ref, isServed)).toBe(false);
     expect(signals).toEqual([]);
-    // A workflow task may still run: the run moves from the checkout queue to the billing queue.
+    // A workflow task may still run.
     await expect.poll(() => workflows.recheckUnlessBusy(ref, async () => true)).toBe(true);
     expect(signals).toEqual(['recheck']);
     await change(env, ref, { wakeAt: null });

@@ -260,7 +260,6 @@ test('the probes of API and worker name their state, and a read-only database ma
   const [, status] = await probe(workerPort, '/status');
   const { workers } = JSON.parse(status) as { workers: { queue: string; runState: string }[] };
   expect(workers.map(({ queue }) => queue.slice(env.taskQueuePrefix.length))).toEqual([
-    'checkout',
     'billing',
     'charges',
     'webhooks',

@@ -156,7 +156,7 @@ describe('a one-off order whose workflow tasks keep failing', () => {
 
   /** Starts a run whose workflow tasks all fail, because it has no argument. Waits until a task has failed. */
   async function startStuck(env: TestEnvironment, type: string, workflowId: string) {
-    const taskQueue = `${env.taskQueuePrefix}checkout`;
+    const taskQueue = `${env.taskQueuePrefix}billing`;
     const handle = await env.client.workflow.start(type, { workflowId, taskQueue, args: [null] });
     await vi.waitFor(async () => {
       const { raw } = await handle.describe();

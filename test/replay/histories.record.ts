@@ -63,16 +63,6 @@ const settle = (env: TestEnvironment, attemptId: string) =>
   });
 
 describe('record', () => {
-  record('checkout-then-asleep', async ({ env }) => {
-    const ref = await env.create({ createdAt: Date.now(), terms: { interval: 'DAY' } });
-    const { runId } = await workflowOf(env, ref).describe();
-    await pay(env, ref);
-    // The run leaves the checkout queue 5 to 30 s later.
-    await isFollowed(workflowOf(env, ref), runId);
-    await isLongerThan(workflowOf(env, ref), 4);
-    expect(await keepSubscription(env, 'checkout-then-asleep', ref)).toBe(2);
-  });
-
   record('checkout-declined', async ({ env }) => {
     const { ref } = await begin(env, { cycleCount: 1 });
     await pay(env, ref, '4242424242424241');

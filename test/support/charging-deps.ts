@@ -11,5 +11,6 @@ export const chargingDeps = (env: TestEnvironment, changes: Partial<PaymentGatew
   db: env.db,
   orders: env.orders,
   wakeStream: env.webhooks.wakeStream,
+  endPayerPriority: () => undefined,
   gateways: oneGateway({ ...env.gateway, ...changes }),
 });

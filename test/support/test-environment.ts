@@ -33,6 +33,7 @@ import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createFaultySandbox } from '../../tools/faulty-sandbox/server.ts';
 import { QUEUES } from '../../runtime/config.ts';
+import type { QueueName } from '../../runtime/config.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { dataConverter } from '../../runtime/payload-digest.ts';
 import { createSealing } from '../../runtime/sealing.ts';
@@ -43,9 +44,8 @@ import type {
   CommandAnswer,
   SubscriptionWorkflows,
 } from '../../temporal/subscriptions/workflows.ts';
-import { taskQueuesOf, workerOptionsOf } from '../../runtime/worker-options.ts';
-import { WORKFLOW_QUEUES } from '../../workflows/messages.ts';
-import type { TaskQueueName } from '../../runtime/worker-options.ts';
+import { workerOptionsOf } from '../../runtime/worker-options.ts';
+import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -106,6 +106,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     stripeUrl?: string;
     /** Called before each statement, BEGIN and COMMIT of activities in this process. */
     onStatement?: () => void;
+    onPayerPriorityEnd?: (ref: SubscriptionRef) => void;
     /** The send budget of activities in this process. */
     sendBudget?: SendBudget;
     /** Default: so much room that no renewal is delayed. */
@@ -190,6 +191,10 @@ export async function createEnvironment<Server extends TemporalPlace>(
     webhooks: delivery.activities,
     wakeEndpoint: webhooks.wakeEndpoint,
     wakeStream: async (stream) => void delivery.deliver(stream),
+    endPayerPriority: (ref) => {
+      options.onPayerPriorityEnd?.(ref);
+      void workflows.endPayerPriority(ref);
+    },
   });
   const faulty = options.wrap?.(activities) ?? activities;
   const merchantId = newId('mer', Date.now(), randomBytes);
@@ -202,12 +207,10 @@ export async function createEnvironment<Server extends TemporalPlace>(
   });
 
   const refusesLocal = options.runsActivities === false || options.runsLocally === false;
-  const activitiesOn = (queue: TaskQueueName) =>
-    refusesLocal && (WORKFLOW_QUEUES as readonly string[]).includes(queue)
-      ? refusing(faulty)
-      : faulty;
+  const activitiesOn = (queue: QueueName) =>
+    refusesLocal && queue === WORKFLOW_QUEUE ? refusing(faulty) : faulty;
   const startWorkers = async () => {
-    const queues = taskQueuesOf(options.runsActivities === false ? ['billing'] : QUEUES);
+    const queues = options.runsActivities === false ? ([WORKFLOW_QUEUE] as const) : QUEUES;
     const workers = await Promise.all(
       queues.map((queue) =>
         Worker.create({

@@ -19,6 +19,7 @@ import type { OrderKind, OrderOutcome, OrderStep } from '../../domain/order.ts';
 import { lateLookDelayMs } from '../../domain/review.ts';
 import { localFirst } from '../local-first.ts';
 import type { Call } from '../local-first.ts';
+import { PAYER_PRIORITY } from '../messages.ts';
 import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT, siblingTaskQueue } from '../options.ts';
 import { recheck } from './messages.ts';
 import type { OrderInput, OrderResult } from './messages.ts';
@@ -96,7 +97,7 @@ function stepOf<Kind extends OrderKind>(kind: Kind, order: OrderInput<Kind>['ord
   const queued = proxyActivities<Activities>({
     ...MONEY_MOVEMENT,
     taskQueue: siblingTaskQueue('charges'),
-    priority: { priorityKey: 2, fairnessKey: order.merchantId },
+    priority: { priorityKey: PAYER_PRIORITY, fairnessKey: order.merchantId },
   })[activity];
   const run = localFirst(local as Step<LocalActivityOptions>, queued as Step<ActivityOptions>);
   return (nowAt: number, lookups: number) =>

@@ -24,8 +24,6 @@ export interface SubscriptionInput extends Pick<Snapshot, 'state' | 'entries' | 
   needsResync: boolean;
   /** True if an open attempt is looked up after that read. Absent: false. */
   isRecheckWanted?: boolean;
-  /** True if the run is on the task queue `checkout`, which it leaves after the checkout. */
-  isOnCheckoutQueue: boolean;
 }
 
 /** Sets the test clock's target. A repeat or an earlier target changes nothing. */

@@ -45,20 +45,16 @@ const HELD_MS = 3_600_000;
 
 /** A run with this many events continues as new before it sleeps or moves its test clock. */
 const HISTORY_EVENTS_MAX = 400;
-/** An idle run with this many events, after eight to ten renewals, continues as new: an uncached run is replayed. */
+/** An idle run with this many events, after six to ten renewals, continues as new: an uncached run is replayed. */
 const HISTORY_EVENTS_LONG = 50;
 /** Two runs differ by at most this number of events, so that not all of one wave continue as new in the same month. */
 const LONG_WINDOW = 12;
-/** A run leaves the checkout queue 5 to 30 s after the checkout, when the payer no longer waits. */
-const MOVE_AFTER_MS = 5_000;
-const MOVE_WINDOW_MS = 25_000;
 
 /** The state of one workflow run, in memory, and the facts from which `plan` decides. */
 export class Run implements Facts {
   readonly inbox = new Inbox();
   readonly clock: Clock;
   readonly activities = localFirstActivities();
-  readonly isOnCheckoutQueue: boolean;
   /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
   backoffUntilAt = 0;
   /** True if the row may hold a later state. The run must read the row before it does anything else. */
@@ -71,8 +67,6 @@ export class Run implements Facts {
   hasAnsweredForNow = false;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
-  /** When the run leaves the checkout queue. Set once, so that the delay does not begin anew. */
-  private movesAt: number | null = null;
   private failures = 0;
   private current: SubscriptionState;
   private shown: Entry[];
@@ -87,7 +81,6 @@ export class Run implements Facts {
     this.needsResync = input.needsResync;
     this.isRecheckWanted = input.isRecheckWanted ?? false;
     this.clock = new Clock(input.clock);
-    this.isOnCheckoutQueue = input.isOnCheckoutQueue;
     this.adopt(input.state);
     this.publishedText = this.attributesAsText();
   }
@@ -138,31 +131,12 @@ export class Run implements Facts {
   }
 
   get isSuccessorDue(): boolean {
-    const dueAt = this.successorDueAt;
-    return dueAt !== null && this.clock.realNow >= dueAt;
+    return this.hasAnsweredForNow || this.isLong;
   }
 
-  /**
-   * The real time at which an idle run continues as new: to answer anew, to shorten its history or to leave the
-   * checkout queue. Null if no new run is needed.
-   */
-  get successorDueAt(): number | null {
-    const { realNow, isTestClock } = this.clock;
-    if (this.hasAnsweredForNow || this.isLong) return realNow;
-    const isMisplaced = this.isOnCheckoutQueue && this.current.status !== 'CREATED';
-    if (!isMisplaced || isTestClock) return null;
-    this.movesAt ??=
-      realNow + MOVE_AFTER_MS + jitterOf(this.current.subscriptionId, MOVE_WINDOW_MS);
-    return this.movesAt;
-  }
-
-  /**
-   * A run on a test clock or with an unknown outcome is soon busy again, so it stays in the cache. A run on the checkout
-   * queue continues as new anyway, to leave that queue.
-   */
+  /** A run on a test clock or with an unknown outcome is soon busy again, so it stays in the cache. */
   private get isLong(): boolean {
-    const isBusy = this.clock.isTestClock || this.current.openAttempt !== null;
-    if (isBusy || this.isOnCheckoutQueue) return false;
+    if (this.clock.isTestClock || this.current.openAttempt !== null) return false;
     const limit = HISTORY_EVENTS_LONG + jitterOf(this.current.subscriptionId, LONG_WINDOW);
     return workflowInfo().historyLength >= limit;
   }

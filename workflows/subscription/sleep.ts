@@ -12,7 +12,7 @@ export async function sleep(run: Run, step: Step): Promise<void> {
   const isFull = (): boolean => !run.hasRoom && !run.isBackingOff;
   const isOver = (): boolean => interruptionOf(run) !== null || isFull();
   // The next run writes them at its start.
-  if (run.successorDueAt === null) run.publishAttributes();
+  if (!run.isSuccessorDue) run.publishAttributes();
   const backoffMs = run.backoffUntilAt - clock.realNow;
   if (backoffMs > 0 || step.do !== 'wait') {
     await condition(isOver, Math.max(1, backoffMs), { summary: 'try again' });
@@ -27,12 +27,7 @@ function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null 
   const { clock } = run;
   const isOnTestClock = clock.isTestClock && step.time === 'own';
   const now = step.time === 'real' ? clock.realNow : clock.now;
-  const due =
-    step.until === null || isOnTestClock
-      ? null
-      : { ms: step.until - now, summary: describeWait({ ...step, until: step.until }) };
-  const successorAt = run.successorDueAt;
-  if (successorAt === null) return due;
-  const successor = { ms: Math.max(1, successorAt - clock.realNow), summary: 'start a new run' };
-  return due && due.ms <= successor.ms ? due : successor;
+  return step.until === null || isOnTestClock
+    ? null
+    : { ms: step.until - now, summary: describeWait({ ...step, until: step.until }) };
 }

@@ -1,6 +1,5 @@
 import { condition, makeContinueAsNewFunc, workflowInfo } from '@temporalio/workflow';
 import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
-import { siblingTaskQueue } from '../options.ts';
 import { attributesOf, fixedAttributesOf, memoOf, productNameOf, receiptIdIn } from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf } from './plan.ts';
@@ -34,7 +33,6 @@ async function continueAsNew(run: Run): Promise<never> {
     ],
     memo: memoOf(productNameOf(workflowInfo())),
     workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
-    ...(state.status === 'CREATED' ? {} : { taskQueue: siblingTaskQueue('billing') }),
   });
   return next({
     state,
@@ -43,6 +41,5 @@ async function continueAsNew(run: Run): Promise<never> {
     deliver: false,
     needsResync: run.needsResync || isRecheckWanted,
     ...(isRecheckWanted && { isRecheckWanted }),
-    isOnCheckoutQueue: run.isOnCheckoutQueue && state.status === 'CREATED',
   });
 }

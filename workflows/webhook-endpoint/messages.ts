@@ -7,7 +7,7 @@ export function webhookEndpointWorkflowId(configId: string): string {
   return `webhooks/${configId}`;
 }
 
-/** The lowest of Temporal's five, so that a backlog delays neither charges nor subscriptions. */
+/** The lowest of Temporal's five. Only renewals after a merchant's first 5,000 subscriptions have it, too. */
 export const WEBHOOK_ENDPOINT_PRIORITY = 5;
 
 /** The endpoint may have new deliveries. Does not end a pause. */

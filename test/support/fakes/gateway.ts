@@ -100,6 +100,7 @@ export const activityDeps = (db: Db, gateway: PaymentGateway) => ({
   places: PLACES,
   orders: { ensureRunning: async () => true },
   wakeStream: async () => undefined,
+  endPayerPriority: () => undefined,
   // A retry would not change an answer of the gateway in memory.
   sendBudget: { newSendsForMs: 0, pauseMs: 1 },
 });

@@ -71,6 +71,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       calls.push({ name: 'recheck', ref });
     },
     recheckAll: async () => undefined,
+    endPayerPriority: async () => undefined,
     holdCompleted: async () => undefined,
     recheckUnlessBusy: async () => true,
     replaceIfStuck: async () => false,

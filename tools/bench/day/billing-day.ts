@@ -13,7 +13,7 @@ import { settledDeliveries } from './healthy-merchant.ts';
 import type { HealthyDeliveries } from './healthy-merchant.ts';
 import { cloneSubscription } from './clones.ts';
 import { emptyCache, EMPTIED_WITHIN_MS, slowDown } from './conditions.ts';
-import { createAll, editAll, LEFT_CHECKOUT_MS, moveToOneInstant, payAll } from './set-up.ts';
+import { createAll, editAll, moveToOneInstant, payAll } from './set-up.ts';
 import type { Throughput } from './set-up.ts';
 import { CHARGED, measureWave, PREPARED_WITHIN_MS, WAVE_PATH } from './wave.ts';
 import type { WaveFigures, WaveSetting } from './wave.ts';
@@ -49,7 +49,7 @@ const OTHER_PATH = '/other-merchant';
 const OTHER_EVENTS = ['subscription.created', CHARGED];
 const DELIVERED_WITHIN_MS = 120_000;
 const IDLE_MS = 10_000;
-/** The copies of 20,000 need minutes to leave the queue `checkout`. */
+/** 20,000 copies need minutes to start and to fall asleep. */
 const QUIET_WITHIN_MS = 600_000;
 
 export async function runBillingDay(options: DayOptions, { dataDir, closers, say }: OwnRun) {
@@ -73,8 +73,7 @@ export async function runBillingDay(options: DayOptions, { dataDir, closers, say
     subscriptionIds.push(...copies);
   }
 
-  say('measuring the idle stack, after every workflow has left the queue checkout');
-  await sleep(LEFT_CHECKOUT_MS);
+  say('measuring the idle stack');
   await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
   const idle = await measureIdle(stack);
   const setting: WaveSetting = { stack, receiver, idle, subscriptionIds };

@@ -15,9 +15,6 @@ export interface CreatedSubscription {
   readonly fwdUrl: string;
 }
 
-/** Time in ms after a payment until the workflow has left the task queue `checkout`: 30 s and a margin. */
-export const LEFT_CHECKOUT_MS = 35_000;
-
 const EDIT_TRIES = 3;
 /** The due time allows for this multiple of the time of the edits that the rate of earlier calls foretells. */
 const EDIT_ALLOWANCE = 1.5;

@@ -62,6 +62,7 @@ const MAY_BE_HELD_BACK: ReadonlySet<unknown> = new Set([
   EventType.EVENT_TYPE_ACTIVITY_TASK_FAILED,
   EventType.EVENT_TYPE_ACTIVITY_TASK_TIMED_OUT,
   EventType.EVENT_TYPE_TIMER_FIRED,
+  EventType.EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED,
 ]);
 
 /** No event is before the one that it follows, and no timer ends early. */
