@@ -174,7 +174,8 @@ export async function loadSnapshot(
       receiptId: subscriptions.receiptId,
       isHeld: sql<boolean>`${subscriptions.heldAt} is not null`,
       entries: latestEntries(ENTRIES_SHOWN),
-      earlier: countEarlier(earlierMost),
+      // A CREATED subscription has the priority of a payer.
+      earlier: sql<number>`case when ${subscriptions.status} = 'CREATED' then 0 else ${countEarlier(earlierMost)} end`,
       hasPendingEvents: sql<boolean>`exists (
         select from webhook_delivery d
         where d.merchant_id = ${subscriptions.merchantId} and d.stream_id = ${subscriptions.id}
