@@ -62,24 +62,24 @@ test('a run for which a payer waits has priority key 1; paid, a merchant’s fir
 });
 
 const watched = test.extend('watched', async ({ server }, { onCleanup }) => {
-  const passed: string[] = [];
+  const ended: string[] = [];
   const env = await createEnvironment(server, {
-    onPayerPriorityEnd: ({ subscriptionId }) => passed.push(subscriptionId),
+    onPayerPriorityEnd: ({ subscriptionId }) => ended.push(subscriptionId),
   });
   onCleanup(() => env.close());
-  return { env, passed };
+  return { env, ended };
 });
 
 watched(
   'the priority of a payer ends with the first payment or the saved card, once',
-  async ({ watched: { env, passed } }) => {
+  async ({ watched: { env, ended } }) => {
     const createdAt = CREATED_AT;
     const clock = await env.createClock(createdAt);
     const plain = await env.create({ createdAt, testClockId: clock, terms: { cycleCount: 3 } });
     await payCheckout(env, plain, await env.token('4000000000000002'));
-    expect(passed).toEqual([]);
+    expect(ended).toEqual([]);
     await payCheckout(env, plain);
-    expect(passed).toEqual([plain.subscriptionId]);
+    expect(ended).toEqual([plain.subscriptionId]);
     const trial = { interval: 'DAY', count: 7 } as const;
     const tried = await env.create({
       createdAt,
@@ -87,10 +87,10 @@ watched(
       terms: { cycleCount: 2, trial },
     });
     await payCheckout(env, tried);
-    expect(passed).toEqual([plain.subscriptionId, tried.subscriptionId]);
+    expect(ended).toEqual([plain.subscriptionId, tried.subscriptionId]);
     await env.advance(clock, '2027-04-02T00:00:00Z');
     expect((await env.state(plain)).status).toBe('ENDED');
     expect((await env.state(tried)).status).toBe('ENDED');
-    expect(passed).toHaveLength(2);
+    expect(ended).toHaveLength(2);
   },
 );
