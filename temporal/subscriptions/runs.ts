@@ -329,6 +329,6 @@ function nullIfUnreadable(error: unknown): null {
 }
 
 /** True if the subscription is ENDED and no attempt is open. */
-export function isOver({ state }: Snapshot): boolean {
+function isOver({ state }: Snapshot): boolean {
   return state.status === 'ENDED' && state.openAttempt === null;
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApplicationFailure,
@@ -12,7 +13,6 @@ import { isInstant } from '../../domain/calendar.ts';
 import { DomainError, isErrorCode } from '../../domain/errors.ts';
 import type { RefusalReason } from '../../domain/errors.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
-import { UnreadableStateError } from '../../domain/subscription/recorded-state.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
@@ -25,7 +25,7 @@ import {
   isNotReady,
   isQueueMoving,
 } from '../client.ts';
-import { isOver, SubscriptionRuns } from './runs.ts';
+import { SubscriptionRuns } from './runs.ts';
 import type { SubscriptionRunsDeps } from './runs.ts';
 import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 
@@ -73,7 +73,7 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
       if (isReplaced || error instanceof WorkflowNotFoundError) {
         return this.retryOnNewRun(ref, command, answerBy);
       }
-      return (await this.answerAfterEnd(ref, command, error)) ?? answerOf(error);
+      return answerOf(error);
     }
   }
 
@@ -85,7 +85,6 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     const update = await acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, {
       workflowId,
       name: kind,
-      updateId: command.commandId,
       input,
     });
     try {
@@ -125,22 +124,6 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     const refusal = refusalAfterEnd(await this.rows.loadSnapshot(ref), command);
     if (refusal === null) throw new DomainError('service_unavailable');
     return refusal;
-  }
-
-  /** Returns an ended subscription's refusal: its completed run would answer "repeat" for ever. */
-  private async answerAfterEnd(
-    ref: SubscriptionRef,
-    command: Command,
-    error: unknown,
-  ): Promise<CommandAnswer | null> {
-    const code = refusalOf(error)?.code;
-    if (code !== 'payment_outcome_pending' && code !== 'service_unavailable') return null;
-    const snapshot = await this.rows.loadSnapshot(ref).catch((cause: unknown) => {
-      // The row cannot be read, so the run's own answer stays.
-      if (cause instanceof UnreadableStateError) return null;
-      throw cause;
-    });
-    return snapshot && isOver(snapshot) ? refusalAfterEnd(snapshot, command) : null;
   }
 
   /**
@@ -183,20 +166,16 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
 
 /**
  * Sends an update; returns its handle when a worker has accepted it, within 4.5 s, or 12 s more if workers poll.
- * @throws WorkflowUpdateRPCTimeoutOrCancelledError: it may still be executed, once; a repeat with its `updateId`
- * returns its outcome.
+ * @throws WorkflowUpdateRPCTimeoutOrCancelledError: it may still be executed.
  */
 async function acceptedUpdate<Result>(
   client: Client,
   taskQueuePrefix: string,
-  {
-    workflowId,
-    name,
-    updateId,
-    input,
-  }: { workflowId: string; name: string; updateId: string; input: object },
+  { workflowId, name, input }: { workflowId: string; name: string; input: object },
 ): Promise<WorkflowUpdateHandle<Result>> {
   const handle = client.workflow.getHandle(workflowId);
+  // Another one for each call: a run repeats its answer to an update id, also one that asks for a repeat.
+  const updateId = randomUUID();
   const offer = (ms: number) =>
     client.withDeadline(Date.now() + ms, () =>
       handle.startUpdate<Result, [object]>(name, {

@@ -44,6 +44,30 @@ describe('concurrent manual retries', () => {
 });
 
 describe('a command', () => {
+  test('is executed once when two calls send it before one task executes it, and both get its result [D-17, D-32]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    const edit = command('edit', { newAmountMinor: 2_500 });
+    const retry = command('manualRetry');
+    await env.stopWorkers();
+    const sent = [edit, retry, edit, retry].map((each) => env.execute(ref, each));
+    await env.startWorkers();
+    const done = { kind: 'result', result: { kind: 'done' } };
+    const [edited, retried, editedAgain, retriedAgain] = await Promise.all(sent);
+    expect([edited, editedAgain]).toEqual([done, done]);
+    expect(retried).toMatchObject({ kind: 'result', result: { success: true } });
+    expect(retriedAgain).toEqual(retried);
+    expect((await env.book(ref)).map((charge) => [charge.outcome, charge.sentCount])).toEqual([
+      ['succeeded', 1],
+      ['declined', 1],
+      ['succeeded', 1],
+    ]);
+    expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+    const types = await eventTypes(env, ref);
+    expect(types.filter((type) => type === 'subscription.edited')).toHaveLength(1);
+  });
+
   test('is recorded once when a run records it again at a later version [D-32]', async ({
     env,
   }) => {

@@ -29,7 +29,6 @@ export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   if (!decision.ok) {
     run.inbox.answerFirst(decision);
     if (isSignal) run.refuseSignal(command.kind, decision.message);
-    else run.noteRefusal(decision.code);
     return;
   }
   const outcome = await carryOut(run, steps, command);

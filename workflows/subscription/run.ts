@@ -10,7 +10,6 @@ import {
 import type { Activities } from '../../activities/index.ts';
 import { backoffMs, jitterOf } from '../../domain/delays.ts';
 import { ERRORS } from '../../domain/errors.ts';
-import type { ErrorCode } from '../../domain/errors.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
@@ -63,8 +62,6 @@ export class Run implements Facts {
   isRecheckWanted: boolean;
   /** True if the open attempt is looked up now, before the scheduled look-up. */
   isLookupWanted = false;
-  /** True after an answer that asks for a repeat. Only a new run answers it anew, so this one continues as new. */
-  hasAnsweredForNow = false;
   /** True while an activity writes or reads the row. The row may then differ from `state`. */
   isWriting = false;
   private failures = 0;
@@ -130,12 +127,8 @@ export class Run implements Facts {
     return allHandlersFinished();
   }
 
-  get isSuccessorDue(): boolean {
-    return this.hasAnsweredForNow || this.isLong;
-  }
-
   /** A run on a test clock or with an unknown outcome is soon busy again, so it stays in the cache. */
-  private get isLong(): boolean {
+  get isSuccessorDue(): boolean {
     if (this.clock.isTestClock || this.current.openAttempt !== null) return false;
     const limit = HISTORY_EVENTS_LONG + jitterOf(this.current.subscriptionId, LONG_WINDOW);
     return workflowInfo().historyLength >= limit;
@@ -207,11 +200,6 @@ export class Run implements Facts {
   /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */
   answerUnavailable(): void {
     this.inbox.answerAwaited(UNAVAILABLE);
-    this.hasAnsweredForNow = true;
-  }
-
-  noteRefusal(code: ErrorCode): void {
-    if (code === 'payment_outcome_pending') this.hasAnsweredForNow = true;
   }
 
   /** Writes the search attributes if any has changed since this run's last write. */
