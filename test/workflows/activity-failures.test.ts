@@ -207,7 +207,7 @@ describe('an activity failure', () => {
     expect((await env.state(ref)).status).toBe('ACTIVE');
   });
 
-  test('during the read of the subscription’s row makes a command answer 503, and the same run executes a later repeat [D-17]', async ({
+  test('during the read of the subscription’s row makes a command answer 503, and a later repeat succeeds [D-17]', async ({
     env,
   }) => {
     const ref = await active(env);
@@ -216,10 +216,8 @@ describe('an activity failure', () => {
     faults.loadSubscription = { times: 1_000, effect: false };
     await handle.signal(recheck);
     const pause = command('pause');
-    const { runId } = await handle.describe();
     await isDoneWhenRowIsReadAgain(env, ref, pause);
     expect((await env.state(ref)).status).toBe('PAUSED');
-    expect((await handle.describe()).runId).toBe(runId);
   });
 
   test('delays an operator’s cancel signal until the database is back [D-§4]', async ({ env }) => {
