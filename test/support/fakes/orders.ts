@@ -3,6 +3,7 @@ import { createRefundActivities } from '../../../activities/orders/refunds.ts';
 import { createSetupMethodActivities } from '../../../activities/orders/setup-methods.ts';
 import type { Db } from '../../../db/client.ts';
 import { DomainError } from '../../../domain/errors.ts';
+import { subjectOf } from '../../../domain/order.ts';
 import type { Order, OrderOutcome } from '../../../domain/order.ts';
 import type { AwaitedKind, Orders } from '../../../temporal/orders.ts';
 import { activityDeps, createFakeGateway } from './gateway.ts';
@@ -37,10 +38,19 @@ export function createFakeOrders(db: Db, now: () => number) {
       received(await refundPayment({ ...order, nowAt: now() })),
     setupMethod: (order: Order<'setupMethod'>) => saveSetupMethod({ ...order, nowAt: now() }),
   };
+  /** The last run of each subject. Temporal runs one workflow of a subject at a time. */
+  const running = new Map<string, Promise<unknown>>();
   const orders: Pick<Orders, 'execute' | 'recheck'> = {
     async execute<Kind extends AwaitedKind>(kind: Kind, order: Order<Kind>) {
       handOver(`execute ${kind}`, order);
-      return (activities[kind] as (one: Order<Kind>) => Promise<OrderOutcome<Kind>>)(order);
+      const activity = activities[kind] as (one: Order<Kind>) => Promise<OrderOutcome<Kind>>;
+      const subject = subjectOf(order);
+      const run = (running.get(subject) ?? Promise.resolve()).then(() => activity(order));
+      running.set(
+        subject,
+        run.catch(() => undefined),
+      );
+      return run;
     },
     async recheck(kind, order) {
       handOver(`recheck ${kind}`, order);
