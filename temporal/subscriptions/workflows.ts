@@ -64,7 +64,9 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     }
     if (before) return before;
     try {
-      return await this.sendUpdate(ref, command);
+      const answer = await this.sendUpdate(ref, command);
+      // A second submission of a saved card is refused if the payer entered a later card meanwhile.
+      return isDeclinedCard(answer) ? ((await this.knownAnswer(ref, commandId)) ?? answer) : answer;
     } catch (error) {
       // This call or an earlier one may have executed the command despite the error.
       const known = await this.answerAfterError(ref, command, answerBy);
@@ -202,6 +204,11 @@ function refusalAfterEnd(snapshot: Snapshot | null, command: Command): CommandAn
   if (!decision || decision.ok) return null;
   const { code, message } = decision;
   return { kind: 'refused', code, message };
+}
+
+function isDeclinedCard(answer: CommandAnswer): boolean {
+  if (answer.kind !== 'result' || answer.result.kind !== 'checkout') return false;
+  return answer.result.outcome === 'declined';
 }
 
 /** Returns the code and reason with which a workflow refused an update; null for any other error. */
