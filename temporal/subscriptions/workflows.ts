@@ -65,8 +65,10 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     if (before) return before;
     try {
       const answer = await this.sendUpdate(ref, command);
-      // A second submission of a saved card is refused if the payer entered a later card meanwhile.
-      return isDeclinedCard(answer) ? ((await this.knownAnswer(ref, commandId)) ?? answer) : answer;
+      if (answer.kind !== 'result' || answer.result.kind !== 'checkout') return answer;
+      // A second submission of a saved card is declined if the payer has entered a later card.
+      const isDeclined = answer.result.outcome === 'declined';
+      return (isDeclined && (await this.knownAnswer(ref, commandId))) || answer;
     } catch (error) {
       // This call or an earlier one may have executed the command despite the error.
       const known = await this.answerAfterError(ref, command, answerBy);
@@ -176,7 +178,7 @@ async function acceptedUpdate<Result>(
   { workflowId, name, input }: { workflowId: string; name: string; input: object },
 ): Promise<WorkflowUpdateHandle<Result>> {
   const handle = client.workflow.getHandle(workflowId);
-  // Another one for each call: a run repeats its answer to an update id, also one that asks for a repeat.
+  // A new id for each call. To a known id a run repeats its answer, also one that asks the caller to repeat.
   const updateId = randomUUID();
   const offer = (ms: number) =>
     client.withDeadline(Date.now() + ms, () =>
@@ -204,11 +206,6 @@ function refusalAfterEnd(snapshot: Snapshot | null, command: Command): CommandAn
   if (!decision || decision.ok) return null;
   const { code, message } = decision;
   return { kind: 'refused', code, message };
-}
-
-function isDeclinedCard(answer: CommandAnswer): boolean {
-  if (answer.kind !== 'result' || answer.result.kind !== 'checkout') return false;
-  return answer.result.outcome === 'declined';
 }
 
 /** Returns the code and reason with which a workflow refused an update; null for any other error. */

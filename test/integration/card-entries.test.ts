@@ -7,6 +7,8 @@ import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { sessionIdOf, updateMethodLink } from '../../runtime/payer-links.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
@@ -219,6 +221,52 @@ describe('a card that was entered with an older update link, before another card
     expect((await scene.methodOf(made))?.brand).toBe('amex');
     expect((await env.state(made)).cyclesCharged).toBe(2);
   });
+});
+
+test('a saved card stays saved when it is submitted again after a later card, by a call that began before it was saved [D-17, D-33]', async ({
+  scene,
+  stripe,
+}) => {
+  const { env } = scene;
+  const made = await scene.active();
+  const [older, newer] = [
+    await scene.updateLink(made, Date.now() - DAY_MS),
+    await scene.updateLink(made, Date.now()),
+  ];
+  const [first, second] = [await openStripe(older), await openStripe(newer)];
+  const back = new URL(await enter(first, MASTERCARD));
+  await scene.hasBrand(made, 'mastercard');
+  stripe.nextSecond();
+  await enter(second, AMEX);
+  await scene.hasBrand(made, 'amex');
+  const rows = subscriptionRows(env.db);
+  let isBeforeSave = true;
+  const workflows = createSubscriptionWorkflows({
+    ...env,
+    rows: {
+      ...rows,
+      findCommand: async (ref, commandId) => {
+        const found = isBeforeSave ? null : await rows.findCommand(ref, commandId);
+        isBeforeSave = false;
+        return found;
+      },
+    },
+  });
+  const paymentToken = back.searchParams.get('payment_token')!;
+  const checkoutSessionId = sessionIdOf(new URL(older).pathname.split('/').at(-1)!);
+  const { merchantId, subscriptionId } = made;
+  const again = await workflows.execute(
+    { merchantId, subscriptionId },
+    { kind: 'replacePaymentMethod', commandId: paymentToken, paymentToken, checkoutSessionId },
+  );
+  expect(again).toEqual({
+    kind: 'result',
+    result: { kind: 'checkout', outcome: 'saved', errorCode: null },
+  });
+  expect([await scene.tries(older), await scene.tries(newer)]).toEqual([[null], [null]]);
+  await scene.expectNothingLeft();
+  expect(await scene.methodOf(made)).toMatchObject({ brand: 'amex', status: 'LIVE' });
+  expect(await scene.events(made)).toEqual(PAID);
 });
 
 test('the card that the payer entered last replaces the others, also when it was entered with the older update link [D-33]', async ({
