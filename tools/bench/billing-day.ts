@@ -26,7 +26,7 @@ const command = commandLine(
   .option('--subscriptions <count>', 'number of subscriptions', wholeNumber, 1_000)
   .option(
     '--months <count>',
-    'number of months; in the last one two merchants make calls',
+    'number of months; in the last of several two merchants make calls',
     wholeNumber,
     3,
   )

@@ -97,15 +97,18 @@ export async function editAll(
 }
 
 /** Repeats all edits with a later due time if they end less than `restMs` before it. Throws after three tries. */
-export async function moveToOneInstant<Result>(
+export async function moveToOneInstant<Result extends object>(
   { count, perSecond, restMs }: { count: number; perSecond: number; restMs: number },
   edit: (dueAt: number) => Promise<Result>,
 ): Promise<{ dueAt: number; result: Result }> {
   for (let attempt = 1; attempt <= EDIT_TRIES; attempt += 1) {
     const editMs = (count / perSecond) * 1_000 * EDIT_ALLOWANCE * attempt;
     const dueAt = Math.round(Date.now() + restMs + 2_000 + editMs);
-    const result = await edit(dueAt);
-    if (Date.now() + restMs < dueAt) return { dueAt, result };
+    const result = await edit(dueAt).catch((error: unknown) => {
+      // The API refuses a due time that has passed.
+      if (Date.now() < dueAt) throw error;
+    });
+    if (result !== undefined && Date.now() + restMs < dueAt) return { dueAt, result };
   }
   throw new Error('the edits were too slow for one due time');
 }

@@ -28,7 +28,7 @@ export function printBillingDay(
   printSetUp(figures);
   printWaves(figures);
   printCosts(figures);
-  printDuringWave(figures.duringWave);
+  if (figures.duringWave !== null) printDuringWave(figures.duringWave);
   printFloors(figures, ratios);
   const repairs = Object.entries(figures.repairs).map(([kind, count]) => `${kind} ${count}`);
   printNote(`repairs by sweeps: ${repairs.join(', ') || 'none'}`);
@@ -104,7 +104,7 @@ function printCosts(figures: DayFigures): void {
   );
 }
 
-function printDuringWave({ same, other }: DayFigures['duringWave']): void {
+function printDuringWave({ same, other }: NonNullable<DayFigures['duringWave']>): void {
   printHeading('Calls during the last wave, ms', ['calls', 'p50', 'p99', 'max']);
   const rows = (name: string, load: LoadFigures): void => {
     printRow(`${name}: reads`, p50p99(load.readMs));
@@ -145,9 +145,8 @@ function rowOf({ reference, waves }: DayFigures) {
     );
 }
 
-function namesOf({ reference, waves }: DayFigures): string[] {
-  const months = waves.map(
-    (_, index) => `month ${index + 1}${index === waves.length - 1 ? '*' : ''}`,
-  );
+function namesOf({ reference, waves, duringWave }: DayFigures): string[] {
+  const withCalls = duringWave === null ? -1 : waves.length - 1;
+  const months = waves.map((_, index) => `month ${index + 1}${index === withCalls ? '*' : ''}`);
   return reference === null ? months : ['reference', ...months];
 }
