@@ -50,7 +50,7 @@ const workflows = [
     'messages-import-domain-only',
     'The API and tools import messages.ts, and must not load a workflow with it.',
     { path: MESSAGES },
-    { path: foldersBut('domain'), pathNot: MESSAGES },
+    { path: [foldersBut('domain', 'workflows'), '^workflows/(?![^/]+/messages\\.ts$)'] },
   ),
   rule(
     'messages-use-definitions-only',

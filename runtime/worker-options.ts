@@ -1,8 +1,9 @@
 import type { WorkerDeploymentVersion } from '@temporalio/common';
 import type { ActivityInterceptorsFactory, WorkerOptions } from '@temporalio/worker';
-import { BUILD_ID, WORKFLOW_QUEUE } from '../workflows/messages.ts';
+import { WORKFLOW_QUEUE } from '../workflows/messages.ts';
 import type { QueueName } from './config.ts';
 import { dataConverter } from './payload-digest.ts';
+import { buildIdOf } from './workflow-bundle.ts';
 import type { WorkflowBundle } from './workflow-bundle.ts';
 
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
@@ -51,8 +52,7 @@ export function workerOptionsOf(queue: QueueName, settings: QueueSettings): Work
   return {
     ...shared,
     workflowBundle: settings.workflowBundle,
-    // Temporal writes it four times into each row of a run, and the SDK's own has 90 characters.
-    ...(settings.deployment === null && { buildId: BUILD_ID }),
+    ...(settings.deployment === null && { buildId: buildIdOf(settings.workflowBundle) }),
     maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS,
     maxConcurrentWorkflowTaskPolls: WORKFLOW_TASK_POLLS,
     nonStickyToStickyPollRatio: NON_STICKY_POLLS,

@@ -1,4 +1,5 @@
-import { renameSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
 import type { BundleOptions, WorkerOptions } from '@temporalio/worker';
@@ -30,6 +31,15 @@ export async function writeWorkflowBundle(file: string): Promise<void> {
 }
 
 export type WorkflowBundle = NonNullable<WorkerOptions['workflowBundle']>;
+
+/**
+ * Returns 12 characters that name the bundle's code. Temporal writes the build id four times into each row of a run, and
+ * the SDK's own has 90 characters.
+ */
+export function buildIdOf(bundle: WorkflowBundle): string {
+  const code = 'code' in bundle ? bundle.code : readFileSync(bundle.codePath);
+  return createHash('sha256').update(code).digest('hex').slice(0, 12);
+}
 
 type WebpackConfig = Parameters<NonNullable<BundleOptions['webpackConfigHook']>>[0];
 

@@ -7,12 +7,7 @@ import { subjectOf, tokenOf } from '../domain/order.ts';
 import type { Order, OrderKind, OrderOutcome } from '../domain/order.ts';
 import { orderWorkflowId, recheck } from '../workflows/orders/messages.ts';
 import type { OrderInput, OrderResult } from '../workflows/orders/messages.ts';
-import {
-  BUILD_IDS,
-  PAYER_PRIORITY,
-  WORKFLOW_QUEUE,
-  WORKFLOW_TASK_TIMEOUT,
-} from '../workflows/messages.ts';
+import { PAYER_PRIORITY, WORKFLOW_QUEUE, WORKFLOW_TASK_TIMEOUT } from '../workflows/messages.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import {
   accepted,
@@ -126,7 +121,7 @@ class TemporalOrders {
       taskQueue: `${this.taskQueuePrefix}${WORKFLOW_QUEUE}`,
       args: [input],
       workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-      typedSearchAttributes: [BUILD_IDS, { key: MERCHANT_ID, value: merchantId }],
+      typedSearchAttributes: [{ key: MERCHANT_ID, value: merchantId }],
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
       // A payer or a merchant waits.
       priority: { priorityKey: PAYER_PRIORITY, fairnessKey: merchantId },

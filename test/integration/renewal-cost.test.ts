@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
@@ -152,32 +151,4 @@ test('the first task of a new subscription runs an activity only if an endpoint 
   } finally {
     await receiver.close();
   }
-});
-
-test('Temporal adds no build id to a run, also to one that follows another, so that it lists the run once less', async ({
-  counted: { env },
-}) => {
-  const ref = await env.create({ createdAt: Date.now() });
-  const handle = env.client.workflow.getHandle(subscriptionWorkflowId(ref.subscriptionId));
-  const buildIds = async () => {
-    const { events } = await handle.fetchHistory();
-    const started = events?.[0]?.workflowExecutionStartedEventAttributes;
-    const { runId, raw } = await handle.describe();
-    const [atStart, now] = [started, raw.workflowExecutionInfo].map((info) =>
-      String(info?.searchAttributes?.indexedFields?.['BuildIds']?.data),
-    );
-    return { runId, atStart, now };
-  };
-  const given = { atStart: '["unversioned","unversioned:perennial"]' };
-
-  const first = await buildIds();
-  expect(first).toMatchObject({ ...given, now: given.atStart });
-  // So many commands that the run continues as new.
-  await payCheckout(env, ref);
-  await eventually(async () => {
-    await env.execute(ref, { kind: 'edit', commandId: randomUUID(), newAmountMinor: 2_500 });
-    const later = await buildIds();
-    expect(later.runId).not.toBe(first.runId);
-    expect(later).toMatchObject({ ...given, now: given.atStart });
-  });
 });

@@ -6,8 +6,7 @@ import { inject } from 'vitest';
 import { dataConverter } from '../../runtime/payload-digest.ts';
 import { SEARCH_ATTRIBUTES } from '../../tools/embedded/temporal-server.ts';
 
-const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD, INDEXED_VALUE_TYPE_KEYWORD_LIST: KEYWORD_LIST } =
-  temporal.api.enums.v1.IndexedValueType;
+const { INDEXED_VALUE_TYPE_KEYWORD: KEYWORD } = temporal.api.enums.v1.IndexedValueType;
 
 let isRuntimeInstalled = false;
 
@@ -50,11 +49,9 @@ export async function startTimeSkippingServer(): Promise<TestWorkflowEnvironment
   const env = await createTimeSkipping();
   await env.connection.operatorService.addSearchAttributes({
     namespace: 'default',
-    searchAttributes: {
-      ...Object.fromEntries(Object.keys(SEARCH_ATTRIBUTES).map((name) => [name, KEYWORD])),
-      // A real server has it.
-      BuildIds: KEYWORD_LIST,
-    },
+    searchAttributes: Object.fromEntries(
+      Object.keys(SEARCH_ATTRIBUTES).map((name) => [name, KEYWORD]),
+    ),
   });
   return env;
 }

@@ -1,6 +1,5 @@
 import { defineSearchAttributeKey, SearchAttributeType } from '@temporalio/common';
 import type { SearchAttributePair, TypedSearchAttributes } from '@temporalio/common';
-import { BUILD_IDS } from '../messages.ts';
 import { defineQuery, defineSignal } from '@temporalio/workflow';
 import type { WorkflowInfo } from '@temporalio/workflow';
 import type { Entry } from '../../domain/subscription/entries.ts';
@@ -48,12 +47,11 @@ const searchAttributes = {
   lastOutcome: defineSearchAttributeKey('LastOutcome', SearchAttributeType.KEYWORD),
 };
 
-/** The merchant's own id of the order. Absent without a `receiptId`. */
+/** The merchant's own id of the order. Set at the start and never changed; absent without a `receiptId`. */
 const RECEIPT_ID = defineSearchAttributeKey('ReceiptId', SearchAttributeType.KEYWORD);
 
-/** Returns the search attributes that are set at the start of a run and never changed. */
 export function fixedAttributesOf(receiptId: string | null): SearchAttributePair[] {
-  return receiptId === null ? [BUILD_IDS] : [BUILD_IDS, { key: RECEIPT_ID, value: receiptId }];
+  return receiptId === null ? [] : [{ key: RECEIPT_ID, value: receiptId }];
 }
 
 /** Returns the subscription of a listed run; null without the attribute of its merchant. */
