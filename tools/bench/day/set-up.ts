@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
 import { waitFor } from '../../scripts/client/wait-for.ts';
+import { ApiRefusal } from '../../scripts/client/merchant-client.ts';
 import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
 import { MONTHLY } from '../../scripts/client/monthly.ts';
 import { countCpu } from '../measure/cpu.ts';
@@ -106,7 +107,7 @@ export async function moveToOneInstant<Result extends object>(
     const dueAt = Math.round(Date.now() + restMs + 2_000 + editMs);
     const result = await edit(dueAt).catch((error: unknown) => {
       // The API refuses a due time that has passed.
-      if (Date.now() < dueAt) throw error;
+      if (!(error instanceof ApiRefusal) || Date.now() < dueAt) throw error;
     });
     if (result !== undefined && Date.now() + restMs < dueAt) return { dueAt, result };
   }

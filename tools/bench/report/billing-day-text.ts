@@ -74,6 +74,7 @@ function printWaves(figures: DayFigures): void {
   row('                                  p99', (wave) => wave.latenessAfterPlace.p99);
   row('first delivery after the commit, ms: p50', (wave) => wave.firstDeliveryMs.p50);
   row('                                     p99', (wave) => wave.firstDeliveryMs.p99);
+  if (figures.duringWave === null) return;
   printNote('* meanwhile two merchants make the calls below: reads, creates and hosted payments');
 }
 
@@ -92,9 +93,9 @@ function printCosts(figures: DayFigures): void {
   row('WAL bytes, all databases', ({ cost }) => cost.database.walBytes);
   row('MB of the worker, not a renewal', ({ cost }) => cost.workerMb);
   if (reference !== null) row('CPU of the stack ÷ that of the reference', cpuRatioTo(reference));
-  printNote(
-    'CPU and SQL of the idle stack are subtracted. A month with * includes the cost of the calls.',
-  );
+  const ofCalls =
+    figures.duringWave === null ? '' : ' A month with * includes the cost of the calls.';
+  printNote(`CPU and SQL of the idle stack are subtracted.${ofCalls}`);
   const parts = PROCESSES.map((name) => `${name} ${shown(idle.cpu[name])} %`);
   printNote(`idle, of a core: ${parts.join(', ')}`);
   const { commits, temporalCommits, walBytes } = idle.databasePerSecond;
