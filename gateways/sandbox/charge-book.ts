@@ -107,7 +107,7 @@ export function createChargeBook(sql: BookSql) {
   };
 }
 
-/** Begins with the time, like the ids of Stripe, so that new ids stand together in an index. */
+/** Begins with the time, so that new ids stand together in an index. */
 export function newId(prefix: 'ch' | 'pm' | 're'): string {
   const time = Date.now().toString(16).padStart(12, '0');
   return `${prefix}_${time}${randomBytes(10).toString('hex')}`;
