@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { DeclineCode } from '../../domain/declines.ts';
 import type { ChargeReference, ChargeRequest, ForcedDeclines, RetryAdvice } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
@@ -107,10 +107,8 @@ export function createChargeBook(sql: BookSql) {
   };
 }
 
-/** Begins with the time, so that new ids stand together in an index. */
 export function newId(prefix: 'ch' | 'pm' | 're'): string {
-  const time = Date.now().toString(16).padStart(12, '0');
-  return `${prefix}_${time}${randomBytes(10).toString('hex')}`;
+  return `${prefix}_${randomUUID().replaceAll('-', '')}`;
 }
 
 export function keyReused(): RequestRefused {
