@@ -117,6 +117,12 @@ async function openScene(
       const links = { ...LINKS, publicUrl: shop.url };
       return updateMethodLink(links, { merchantId, subscriptionId, paymentMethodId }, readAt);
     },
+    /** Opens Stripe's page with the update link of a day ago, and with the present one. */
+    async openTwoLinks(made: Made) {
+      const older = await this.updateLink(made, Date.now() - DAY_MS);
+      const newer = await this.updateLink(made, Date.now());
+      return { older, newer, first: await openStripe(older), second: await openStripe(newer) };
+    },
     hasBrand: (made: Made, brand: string) =>
       eventually(async () => expect(await methodOf(made)).toMatchObject({ brand })),
     /** The types of the subscription's events, sorted. */
@@ -130,7 +136,7 @@ async function openScene(
     },
     /** The error code of each card that was tried with a link, oldest first; null for an accepted card. */
     tries: async (link: string) => {
-      const sessionId = sessionIdOf(new URL(link).pathname.split('/').at(-1)!);
+      const sessionId = sessionOf(link);
       const rows = await env.db
         .select({ errorCode: checkoutTries.errorCode })
         .from(checkoutTries)
@@ -151,6 +157,8 @@ async function openScene(
     },
   };
 }
+
+const sessionOf = (link: string) => sessionIdOf(new URL(link).pathname.split('/').at(-1)!);
 
 /** Opens Stripe's page from one of our pages, as a payer does. */
 async function openStripe(link: string): Promise<{ page: Page; url: string }> {
@@ -177,11 +185,7 @@ describe('a card that was entered with an older update link, before another card
   }) => {
     const { world } = scene;
     const made = await scene.active();
-    const [older, newer] = [
-      await scene.updateLink(made, Date.now() - DAY_MS),
-      await scene.updateLink(made, Date.now()),
-    ];
-    const [first, second] = [await openStripe(older), await openStripe(newer)];
+    const { older, first, second } = await scene.openTwoLinks(made);
     await world.control('POST', 'events', { action: 'drop', ...rule });
     const back = await enter(first, MASTERCARD);
     stripe.nextSecond();
@@ -201,11 +205,7 @@ describe('a card that was entered with an older update link, before another card
   }) => {
     const { env, world } = scene;
     const made = await scene.active();
-    const [older, newer] = [
-      await scene.updateLink(made, Date.now() - DAY_MS),
-      await scene.updateLink(made, Date.now()),
-    ];
-    const [first, second] = [await openStripe(older), await openStripe(newer)];
+    const { older, newer, first, second } = await scene.openTwoLinks(made);
     await world.control('POST', 'events', { action: 'hold', ...rule });
     await enter(first, MASTERCARD);
     stripe.nextSecond();
@@ -229,11 +229,7 @@ test('a saved card stays saved when it is submitted again after a later card, by
 }) => {
   const { env } = scene;
   const made = await scene.active();
-  const [older, newer] = [
-    await scene.updateLink(made, Date.now() - DAY_MS),
-    await scene.updateLink(made, Date.now()),
-  ];
-  const [first, second] = [await openStripe(older), await openStripe(newer)];
+  const { older, newer, first, second } = await scene.openTwoLinks(made);
   const back = new URL(await enter(first, MASTERCARD));
   await scene.hasBrand(made, 'mastercard');
   stripe.nextSecond();
@@ -253,7 +249,7 @@ test('a saved card stays saved when it is submitted again after a later card, by
     },
   });
   const paymentToken = back.searchParams.get('payment_token')!;
-  const checkoutSessionId = sessionIdOf(new URL(older).pathname.split('/').at(-1)!);
+  const checkoutSessionId = sessionOf(older);
   const { merchantId, subscriptionId } = made;
   const again = await workflows.execute(
     { merchantId, subscriptionId },
@@ -274,11 +270,7 @@ test('the card that the payer entered last replaces the others, also when it was
   stripe,
 }) => {
   const made = await scene.active();
-  const [older, newer] = [
-    await scene.updateLink(made, Date.now() - DAY_MS),
-    await scene.updateLink(made, Date.now()),
-  ];
-  const [first, second] = [await openStripe(older), await openStripe(newer)];
+  const { older, first, second } = await scene.openTwoLinks(made);
   await enter(second, AMEX);
   await scene.hasBrand(made, 'amex');
   stripe.nextSecond();
