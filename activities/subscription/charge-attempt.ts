@@ -43,8 +43,8 @@ export interface ChargeAttemptInput {
 
 /**
  * `settled`: the outcome and its transition are recorded; `applyOutcome` and `place` give the recorded state. `pending`:
- * still UNKNOWN or in REVIEW, nothing recorded. `adopt`: the row holds another state; `result` is the command's, if
- * known.
+ * still UNKNOWN or in REVIEW, nothing recorded. `adopt`: the row holds a state that does not follow from the caller's;
+ * `result` is the command's, if known.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome; place: Place | null }
@@ -70,7 +70,8 @@ export function createChargingActivities(deps: ChargingDeps) {
         const result = opened.kind === 'repeated' ? opened.result : null;
         return { kind: 'adopt', state: opened.state, result };
       }
-      const { openAttempt } = input.state;
+      const { state, attempt } = opened;
+      const { openAttempt } = state;
       // A look-up before its scheduled time counts as a repeat of the previous look-up, so that such look-ups do not
       // shorten the 24 h after which an unknown outcome goes to REVIEW.
       const isEarly = isEarlyLookup(openAttempt, input.realNowAt);
@@ -82,30 +83,28 @@ export function createChargingActivities(deps: ChargingDeps) {
         realNowAt,
         isVoided: openAttempt.voidedBy !== null,
         isFresh: opened.isFresh,
-        ...(await presentPayerOf(deps, opened.attempt, {
+        ...(await presentPayerOf(deps, attempt, {
           nowAt: realNowAt,
           savesMethod: true,
-          isSuperseded: isSuperseded(input.state),
+          isSuperseded: isSuperseded(state),
         })),
       };
-      const cycle = { subscriptionId, cycleNumber: input.state.owed.cycleNumber };
-      const settlement = await collect(deps, opened.attempt, cycle, limits);
-      if (isUnchanged(opened.attempt, settlement)) {
-        if (settlement.kind === 'unknown') {
-          await recordUnanswered(deps.db, opened.attempt, settlement);
-        }
-        const newer = await recordLookup(deps.db, {
-          ...input.state,
-          openAttempt: postponed(input.state, openAttempt, input.realNowAt),
-        });
-        return newer ? adoption(deps.db, input.state, newer) : { kind: 'pending' };
+      const cycle = { subscriptionId, cycleNumber: state.owed.cycleNumber };
+      const settlement = await collect(deps, attempt, cycle, limits);
+      if (isUnchanged(attempt, settlement)) {
+        if (settlement.kind === 'unknown') await recordUnanswered(deps.db, attempt, settlement);
+        const waiting = { ...state, openAttempt: postponed(state, openAttempt, realNowAt) };
+        const newer = await recordLookup(deps.db, waiting);
+        if (newer) return adoption(deps.db, state, newer);
+        return state === input.state
+          ? { kind: 'pending' }
+          : { kind: 'adopt', state: waiting, result: null };
       }
-      const settled = await settle(deps, input, input.state, opened.attempt, settlement);
+      const settled = await settle(deps, input, state, attempt, settlement);
       failpoint('after_settling');
-      await watchUnproven(deps.orders, opened.attempt, settlement);
+      await watchUnproven(deps.orders, attempt, settlement);
       await deps.wakeStream(stream);
-      const isPaid = settled.kind === 'settled' && settled.outcome.kind === 'succeeded';
-      if (isPaid && input.state.status === 'CREATED') {
+      if (settlement.kind === 'succeeded' && state.status === 'CREATED') {
         deps.endPayerPriority({ merchantId, subscriptionId });
       }
       return settled;
@@ -140,15 +139,18 @@ async function settle(
     const place = takePlace(places, applied.state, realNowAt);
     const change = { ...applied, state: { ...applied.state, ...place } };
     const transitionId = `${subscriptionId}:${change.state.version}`;
+    const result = resultOf(state.openAttempt, outcome, change.state);
     const recorded = await settleCycle(tx, attempt, settlement, {
       transition: { change, transitionId, command: null, nowAt },
       commandId,
-      result: resultOf(state.openAttempt, outcome, change.state),
+      result,
     });
     // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
     if (recorded.kind !== 'recorded') return adoption(tx, state, recorded.state);
     failpoint('before_settling_commits');
-    return { kind: 'settled', outcome, place };
+    return state === input.state
+      ? { kind: 'settled', outcome, place }
+      : { kind: 'adopt', state: change.state, result };
   });
 }
 

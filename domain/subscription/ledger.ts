@@ -374,6 +374,7 @@ function comparable(state: SubscriptionState) {
     openAttempt: openAttempt && {
       attemptNumber: openAttempt.attemptNumber,
       trigger: openAttempt.trigger,
+      startedAt: openAttempt.startedAt,
       cause: openAttempt.cause,
       voidedBy: openAttempt.voidedBy,
       paysUntilAt: openAttempt.paysUntilAt,

@@ -3,6 +3,7 @@ import type { EventDraft, IntentFacts } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
+import { stateDifferences } from '../../../domain/subscription/ledger.ts';
 import type {
   OpenAttempt,
   OwedCycle,
@@ -22,8 +23,13 @@ import type { Order } from './row.ts';
 import { moveRow, settleCommand } from './transitions.ts';
 import type { Move, NotMoved, Recorded, Transition } from './transitions.ts';
 
-/** `isFresh`: this call opened the attempt, so no process has sent its charge yet. */
-export type Opened = NotMoved | { kind: 'opened'; attempt: Attempt; isFresh: boolean };
+/**
+ * The open attempt of `state`, which equals the row's state. `isFresh`: this call opened it, so no process has sent its
+ * charge yet.
+ */
+export type Opened =
+  | NotMoved
+  | { kind: 'opened'; state: ChargeableState; attempt: Attempt; isFresh: boolean };
 
 /** The transition that opens an attempt, without its new state. The transition has no events. */
 export type Opening = Omit<Move, 'state'>;
@@ -39,7 +45,7 @@ export function isChargeable(state: SubscriptionState): state is ChargeableState
 
 /**
  * Writes the open attempt as SENDING, in one transaction with the transition `opening` and a missing intent. A repeat
- * finds the row. After `repeated` or `stale` the caller must not send.
+ * finds both as the first call wrote them. After `repeated` or `stale` the caller must not send.
  */
 export async function openAttemptRow(
   db: Db,
@@ -48,26 +54,21 @@ export async function openAttemptRow(
 ): Promise<Opened> {
   return db.transaction(async (tx): Promise<Opened> => {
     const moved = opening && (await moveRow(tx, { ...opening, state }));
-    if (moved?.kind === 'moved') return ensureAttempt(tx, state, moved.order);
-    if (moved && moved.state.version !== state.version) return moved;
-    const row = await lockRow(tx, state);
-    return isSameAttempt(row.state, state)
-      ? ensureAttempt(tx, state, row.order)
-      : { kind: 'stale', state: row.state };
+    if (moved?.kind === 'moved') return writeAttempt(tx, state, moved.order);
+    const { state: row, lastTransitionId } = await lockRow(tx, state);
+    // Two transitions of one version lead to the same version and to the same number of an attempt.
+    const isRecorded = opening
+      ? lastTransitionId === opening.transitionId
+      : row.version === state.version;
+    if (!isRecorded || !isChargeable(row)) return { ...(moved ?? STALE), state: row };
+    // The first call may have opened the attempt at an earlier time.
+    const isSame = stateDifferences(state, row).length === 0;
+    const attempt = await readAttempt(tx, row);
+    return { kind: 'opened', state: isSame ? state : row, attempt, isFresh: false };
   });
 }
 
-/**
- * True if `current`, the state in the subscription's row, still has the version of `state` and the same open attempt.
- * Then no other process has recorded a transition in the meantime.
- */
-function isSameAttempt(current: SubscriptionState, state: ChargeableState): boolean {
-  return (
-    current.version === state.version &&
-    current.owed?.cycleNumber === state.owed.cycleNumber &&
-    current.openAttempt?.attemptNumber === state.openAttempt.attemptNumber
-  );
-}
+const STALE = { kind: 'stale' } as const;
 
 /**
  * Reads the subscription's row and locks it until the transaction ends. Code that opens or settles an
@@ -75,7 +76,12 @@ function isSameAttempt(current: SubscriptionState, state: ChargeableState): bool
  */
 export async function lockRow(tx: Db, ref: SubscriptionRef) {
   const [row] = await tx
-    .select({ state: subscriptions.state, heldAt: subscriptions.heldAt, order: ORDER })
+    .select({
+      state: subscriptions.state,
+      lastTransitionId: subscriptions.lastTransitionId,
+      heldAt: subscriptions.heldAt,
+      order: ORDER,
+    })
     .from(subscriptions)
     .where(isRecord(subscriptions, ref.merchantId, ref.subscriptionId))
     .for('update');
@@ -122,8 +128,11 @@ export async function insertCycleIntent(
   return { created, facts: factsOf(intent, null, hasUpfrontAmount) };
 }
 
-/** Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. A repeat finds the attempt. */
-async function ensureAttempt(tx: Db, state: ChargeableState, order: Order): Promise<Opened> {
+/**
+ * Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. Finds an attempt that was copied
+ * from the gateway's book.
+ */
+async function writeAttempt(tx: Db, state: ChargeableState, order: Order): Promise<Opened> {
   const { merchantId, openAttempt } = state;
   const { attemptNumber, trigger, cause, paymentMethodId, startedAt: createdAt } = openAttempt;
   const intent = cycleIntentOf(state, createdAt, paymentMethodId);
@@ -146,13 +155,21 @@ async function ensureAttempt(tx: Db, state: ChargeableState, order: Order): Prom
   ]);
   if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts);
   else if (attempt) await setPending(tx, attempt);
-  if (attempt) return { kind: 'opened', attempt, isFresh: true };
-  const [known] = await tx
+  return attempt
+    ? { kind: 'opened', state, attempt, isFresh: true }
+    : { kind: 'opened', state, attempt: await readAttempt(tx, state), isFresh: false };
+}
+
+async function readAttempt(
+  tx: Db,
+  { merchantId, owed: { intentId }, openAttempt: { attemptNumber } }: ChargeableState,
+): Promise<Attempt> {
+  const [attempt] = await tx
     .select()
     .from(paymentAttempts)
     .where(hasValues(paymentAttempts, { merchantId, intentId, attemptNumber }));
-  if (!known) throw new Error(`no attempt ${attemptNumber} on ${intentId}`);
-  return { kind: 'opened', attempt: known, isFresh: false };
+  if (!attempt) throw new Error(`no attempt ${attemptNumber} on ${intentId}`);
+  return attempt;
 }
 
 /**
