@@ -28,6 +28,14 @@ export function lookupDelayMs(lookups: number, key: string): number {
   return DELAY_MAX_MS - jitterOf(`${key}#${lookups}`, spreadMs);
 }
 
+/**
+ * Returns the number of look-ups after one more without an outcome. A charge that could not be sent is sent every 290 s,
+ * however long that lasts, and none of its sends counts towards manual review.
+ */
+export function lookupsAfter(lookups: number, isUnsent: boolean): number {
+  return isUnsent ? Math.min(lookups + 1, FIRST_DELAYS_MS.length + 1) : lookups + 1;
+}
+
 /** True after 24 h of look-ups: if two in a row then get no answer, the attempt or refund goes to manual review. */
 export function isAskedLongEnough(lookups: number): boolean {
   return lookups >= LOOKUPS_OF_FIRST_DAY;

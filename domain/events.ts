@@ -32,19 +32,22 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.resumed',
 ] as const;
 
+export const ACCOUNT_EVENT_TYPES = ['account.charges_blocked', 'account.charges_resumed'] as const;
+
 const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
 
 export const EVENT_TYPES = [
   ...INTENT_EVENT_TYPES,
   ...SUBSCRIPTION_EVENT_TYPES,
   ...SETUP_EVENT_TYPES,
+  ...ACCOUNT_EVENT_TYPES,
 ] as const;
 
 export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The numbered events of one subscription, payment, setup session or saved method. */
+/** The numbered events of one subscription, payment, setup session, saved method or account at a gateway. */
 export interface StreamRef {
   merchantId: string;
   streamId: string;
@@ -236,6 +239,24 @@ export function methodEventBody(
     status: draft.status,
     card: draft.card,
   };
+}
+
+/** The event that the gateway refuses the charges of the merchant's account, or takes them again. */
+export interface AccountEventDraft {
+  type: (typeof ACCOUNT_EVENT_TYPES)[number];
+  /** Real time, as the other instant. */
+  at: number;
+  gateway: string;
+  blockedSinceAt: number;
+  /** The refusal of one of the charges; null if no charge is refused any more. */
+  reason: string | null;
+}
+
+export function accountEventBody(
+  { gateway, blockedSinceAt, reason, ...draft }: AccountEventDraft,
+  envelope: EventEnvelope,
+): Record<string, unknown> {
+  return { ...head(draft, envelope), gateway, blockedSince: blockedSinceAt, reason };
 }
 
 export function subscriptionEventBody(

@@ -43,8 +43,18 @@ export function intentStatusAt(
   return isUnpaid && isExpired ? 'CANCELLED' : intent.status;
 }
 
-/** SENDING (the gateway may have the charge) → an outcome. UNKNOWN is looked up; REVIEW waits for a manual decision. */
-export const ATTEMPT_STATES = ['SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW'] as const;
+/**
+ * SENDING (the gateway may have the charge) → an outcome. UNSENT (the gateway has no charge) is sent again; UNKNOWN is
+ * looked up; REVIEW waits for a manual decision.
+ */
+export const ATTEMPT_STATES = [
+  'SENDING',
+  'SUCCEEDED',
+  'DECLINED',
+  'UNSENT',
+  'UNKNOWN',
+  'REVIEW',
+] as const;
 export type AttemptState = (typeof ATTEMPT_STATES)[number];
 
 /**
@@ -90,5 +100,5 @@ export type PaymentOutcome =
   | { kind: 'succeeded' }
   | { kind: 'declined'; errorCode: string }
   | { kind: 'refused'; code: ErrorCode; message: string }
-  /** Not decided yet. A later repeat of the order returns the outcome. */
-  | { kind: 'pending'; needsPerson?: true };
+  /** Not decided yet. A later repeat of the order returns the outcome. `isUnsent`: it could not be sent yet. */
+  | { kind: 'pending'; needsPerson?: true; isUnsent?: true };

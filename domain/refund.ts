@@ -27,5 +27,5 @@ export interface RefundRef {
 export type RefundOutcome =
   | { kind: 'refunded' }
   | { kind: 'refused'; message: string }
-  /** Not decided yet: sent, PENDING at the gateway (`isAccepted`) or in manual review (`needsPerson`). */
-  | { kind: 'pending'; needsPerson?: true; isAccepted?: true };
+  /** Not decided yet: PENDING at the gateway (`isAccepted`), in review (`needsPerson`), not sent (`isUnsent`), or sent. */
+  | { kind: 'pending'; needsPerson?: true; isAccepted?: true; isUnsent?: true };

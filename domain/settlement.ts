@@ -3,7 +3,8 @@ import type { SettledBy } from './payment-intent.ts';
 /**
  * `byPerson`: decided by manual review. `isWithdrawn`: voided before the gateway made the charge. `isProven`: the
  * gateway will never make it. `retry`: only of a decline just answered. `unansweredAt`: null if the gateway answered
- * that it has not decided. `payerUrl`: where the payer has to confirm the charge. `byLookup`: not by the send's answer.
+ * that it has not decided. `unsent`: the gateway has no charge of the attempt; `sentAt`: the
+ * sends before. `payerUrl`: where the payer has to confirm the charge. `byLookup`: not by the send's answer.
  */
 export type Settlement =
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true; byLookup?: true }
@@ -18,6 +19,7 @@ export type Settlement =
       isWithdrawn?: true;
       isProven?: true;
     }
+  | { kind: 'unsent'; reason: string; isAccountRefused: boolean; sentAt: number[] }
   | { kind: 'unknown'; reason: string; unansweredAt: number | null; payerUrl?: string }
   | { kind: 'review'; reason: string };
 

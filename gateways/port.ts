@@ -81,10 +81,14 @@ export interface UnknownOutcome {
   readonly reason: string;
 }
 
-/** No effect: not sent, or refused unprocessed (Stripe: 401, 403, 429). A resend with the key is safe. */
+/**
+ * No effect: not sent, or refused unprocessed (Stripe: 401, 403, 429). A resend with the key is safe. `isAccountRefused`:
+ * the refusal concerns the account, and so every payer.
+ */
 export interface NotSent {
   readonly kind: 'not_sent';
   readonly reason: string;
+  readonly isAccountRefused?: true;
 }
 
 /** The gateway has the charge and has not decided it yet. A later look-up or resend with the key finds the outcome. */

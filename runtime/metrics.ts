@@ -25,6 +25,14 @@ const ROWS = {
     'Time since the first send of the oldest of perennial_outcomes_unknown',
     'subject',
   ],
+  perennial_charges_unsent: [
+    'Due charges that could not be sent. by: account (the gateway refuses the merchant’s account) or gateway (not reached, or too busy)',
+    'by',
+  ],
+  perennial_charges_unsent_oldest_seconds: [
+    'Time since the first send of the oldest of perennial_charges_unsent',
+    'by',
+  ],
   perennial_reviews_open: ['Charges and refunds in REVIEW that wait for an operator'],
   perennial_reviews_open_oldest_seconds: [
     'Time since the oldest perennial_reviews_open was opened',

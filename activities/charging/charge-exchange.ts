@@ -75,6 +75,7 @@ export async function collect(
   };
   const { isVoided } = exchange;
   const voided = limits.isVoided === true ? VOIDED : NOT_CONFIRMED;
+  if (isVoided && attempt.state === 'UNSENT') return { ...voided, isProven: true };
   if (isVoided && !exchange.mayBeAtGateway) return voided;
   for (;;) {
     const byLookup = exchange.mayBeAtGateway;
@@ -106,6 +107,12 @@ export async function collect(
         }
         const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
         if (hasTime) continue;
+        if (outcome.kind === 'not_sent' && !exchange.mayBeAtGateway) {
+          const { reason, isAccountRefused = false } = outcome;
+          // The sends of this call had no effect.
+          const sentAt = limits.isFresh ? [] : attempt.sentAt;
+          return { kind: 'unsent', reason, isAccountRefused, sentAt };
+        }
         if (outcome.kind === 'in_progress') return inProgressOrReview(limits.lookups);
         if (isInProgress(attempt)) {
           return { kind: 'unknown', reason: outcome.reason, unansweredAt: limits.realNowAt };
@@ -123,6 +130,7 @@ function isInProgress({ state, unansweredAt }: Attempt): boolean {
 
 /** True if the gateway may have the charge: after a send, or after `prepare` if it has one. */
 function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
+  if (attempt.state === 'UNSENT') return false;
   if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
   return !limits.isFresh;
 }
@@ -191,7 +199,8 @@ async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
     failpoint('after_prepare');
     // The gateway charges only after `charge`. If the answer to `prepare` was lost, a new preparation is safe.
     if (prepared.kind === 'declined') return prepared;
-    if (prepared.kind !== 'prepared') return { kind: 'not_sent', reason: prepared.reason };
+    if (prepared.kind === 'unknown') return { kind: 'not_sent', reason: prepared.reason };
+    if (prepared.kind === 'not_sent') return prepared;
     preparedId = prepared.gatewayChargeId;
   }
   exchange.isMarked = false;

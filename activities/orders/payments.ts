@@ -39,6 +39,8 @@ export function createPaymentActivities(deps: ChargingDeps) {
         lookups,
         realNowAt: nowAt,
         isFresh,
+        // The charge could not be sent before the payer's page expired.
+        isVoided: attempt.state === 'UNSENT' && nowAt >= (intent.checkoutExpiresAt ?? Infinity),
         ...(await presentPayerOf(deps, attempt, {
           nowAt,
           savesMethod: intent.tokenise,

@@ -95,6 +95,7 @@ async function sendRefund(
   { stopAt, lookups, realNowAt }: SendLimits,
 ): Promise<RefundSettlement | null> {
   const { merchantId } = refund;
+  let mayBeAtGateway = refund.firstSentAt !== null;
   for (;;) {
     if (!(await markRefundSending(deps.db, { merchantId, refundId: refund.id }))) return null;
     failpoint('before_gateway');
@@ -114,9 +115,10 @@ async function sendRefund(
         return { kind: 'review', reason: outcome.reason };
       case 'not_sent':
       case 'unknown':
-        if (!(await pauseIfTimeLeft(deps, stopAt))) {
-          return unknownOrReview(lookups, outcome.reason, realNowAt);
-        }
+        mayBeAtGateway ||= outcome.kind === 'unknown';
+        if (await pauseIfTimeLeft(deps, stopAt)) continue;
+        if (!mayBeAtGateway) return { kind: 'unsent', reason: outcome.reason };
+        return unknownOrReview(lookups, outcome.reason, realNowAt);
     }
   }
 }

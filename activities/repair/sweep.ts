@@ -15,6 +15,10 @@ import {
   takeUnkeyedRefunds,
 } from '../../db/repositories/sweeps/queries.ts';
 import { takeUnhandled } from '../../db/repositories/gateway-events/events.ts';
+import {
+  findChangedAccounts,
+  recordAccountChange,
+} from '../../db/repositories/merchants/account-blocks.ts';
 import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { withdrawRefund } from '../../db/repositories/payments/refunds.ts';
 import { takeDecidedReviews } from '../../db/repositories/payments/reviews.ts';
@@ -107,6 +111,7 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       await sweepKind('gatewayEvents', takeUnhandled, (subject) =>
         gatewaySubjects.ensureRunning(subject),
       );
+      await attempt(() => tellAccountChanges(deps, input.nowAt));
       await attempt(() => forgetExpiredKeys(db, input.nowAt, DELETED_LIMIT));
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       for (const deleteOld of DELETIONS) {
@@ -125,6 +130,14 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       return report;
     },
   };
+}
+
+/** Tells merchants whose account at a gateway is refused, or is taken again. */
+async function tellAccountChanges(deps: ActivityDeps, nowAt: number): Promise<void> {
+  for (const account of await findChangedAccounts(deps.db, LIMIT)) {
+    const stream = await recordAccountChange(deps.db, account, nowAt);
+    if (stream) await deps.wakeStream(stream);
+  }
 }
 
 /** Takes held subscriptions, and live ones while fewer workflows run than must. */

@@ -1,5 +1,5 @@
 import { loadRetryPlan } from '../../db/repositories/merchants/settings.ts';
-import { recordUnanswered } from '../../db/repositories/subscriptions/attempts.ts';
+import { recordUndecided } from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
 import {
   isChargeable,
@@ -81,7 +81,7 @@ export function createChargingActivities(deps: ChargingDeps) {
         stopAt: sendDeadline(deps, lookups),
         lookups,
         realNowAt,
-        isVoided: openAttempt.voidedBy !== null,
+        isVoided: openAttempt.voidedBy !== null || isPayerGone(state, attempt, input.nowAt),
         isFresh: opened.isFresh,
         ...(await presentPayerOf(deps, attempt, {
           nowAt: realNowAt,
@@ -92,7 +92,9 @@ export function createChargingActivities(deps: ChargingDeps) {
       const cycle = { subscriptionId, cycleNumber: state.owed.cycleNumber };
       const settlement = await collect(deps, attempt, cycle, limits);
       if (isUnchanged(attempt, settlement)) {
-        if (settlement.kind === 'unknown') await recordUnanswered(deps.db, attempt, settlement);
+        if (settlement.kind === 'unknown' || settlement.kind === 'unsent') {
+          await recordUndecided(deps.db, attempt, settlement);
+        }
         const waiting = { ...state, openAttempt: postponed(state, openAttempt, realNowAt) };
         const newer = await recordLookup(deps.db, waiting);
         if (newer) return adoption(deps.db, state, newer);
@@ -112,9 +114,20 @@ export function createChargingActivities(deps: ChargingDeps) {
   };
 }
 
+/** True if the charge of a checkout could not be sent before the checkout expired. */
+function isPayerGone(
+  { openAttempt, checkoutExpiresAt }: ChargeableState,
+  attempt: Attempt,
+  nowAt: number,
+) {
+  const isUnsent = attempt.state === 'UNSENT';
+  return isUnsent && openAttempt.trigger === 'checkout' && nowAt >= checkoutExpiresAt;
+}
+
 /** True if a look-up changed nothing. The bank's first question to the payer is a change. */
 function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): boolean {
   if (settlement.kind === 'review') return state === 'REVIEW';
+  if (settlement.kind === 'unsent') return state === 'UNSENT';
   if (settlement.kind !== 'unknown' || state !== 'UNKNOWN') return false;
   return settlement.payerUrl === undefined || payerAskedAt !== null;
 }
@@ -189,7 +202,8 @@ async function outcomeOf(
       };
     }
     case 'review':
-      return { kind: 'review', reason: settlement.reason };
+    case 'unsent':
+      return { kind: settlement.kind, reason: settlement.reason };
     case 'unknown':
       return settlement.payerUrl === undefined
         ? { kind: 'unknown' }

@@ -1,6 +1,11 @@
 import { interval } from '../routes/subscriptions/fields.ts';
 import { z } from 'zod';
-import { EVENT_TYPES, INTENT_EVENT_TYPES, SUBSCRIPTION_EVENT_TYPES } from '../../domain/events.ts';
+import {
+  ACCOUNT_EVENT_TYPES,
+  EVENT_TYPES,
+  INTENT_EVENT_TYPES,
+  SUBSCRIPTION_EVENT_TYPES,
+} from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
 import { customerDetails } from '../payment-fields.ts';
 import {
@@ -54,6 +59,9 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'subscription.cancel_scheduled': 'The subscription will end at the end of its paid period.',
   'subscription.resumed': 'A planned end of the subscription was withdrawn.',
   'setup_method.success': 'A payment method was saved in a setup session.',
+  'account.charges_blocked':
+    'The payment gateway refuses every charge of your account. Due charges wait, and no payer is declined.',
+  'account.charges_resumed': 'The payment gateway takes the charges of your account again.',
   'setup_method.updated':
     'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
 };
@@ -78,7 +86,8 @@ const head = {
     .meta({
       description:
         'Number of the event, from 1, counted over all event types of one subscription. An intent or a setup ' +
-        'session without a subscription has a count of its own, and so have the changes of a payment method.',
+        'session without a subscription has a count of its own, and so have the changes of a payment method and an ' +
+        'account at a gateway.',
     }),
 };
 
@@ -211,7 +220,19 @@ const MethodUpdatedEvent = z.object({
   card: eventCard.meta({ description: 'The present card.' }),
 });
 
+const AccountEvent = z.object({
+  ...head,
+  eventType: z.enum(ACCOUNT_EVENT_TYPES),
+  gateway: z.string().meta({ description: 'The account at the gateway, such as `stripe`.' }),
+  blockedSince: epochMs('When the first charge was refused.'),
+  reason: z
+    .string()
+    .nullable()
+    .meta({ description: 'Answer of the gateway. Null in account.charges_resumed.' }),
+});
+
 const EVENT_BODIES = {
+  account: AccountEvent.meta({ id: 'AccountEvent', ...EXTENSION }),
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
   subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),

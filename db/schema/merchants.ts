@@ -58,6 +58,8 @@ export const merchantGateways = pgTable(
     sealedPreviousWebhookSecret: bytes('sealed_previous_webhook_secret'),
     previousWebhookSecretUntil: instant('previous_webhook_secret_until'),
     isCurrent: boolean('is_current').notNull(),
+    /** Since when the merchant knows that the gateway refuses the account's charges; null if it takes them. */
+    blockedAt: instant('blocked_at'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
   },

@@ -154,8 +154,10 @@ export const paymentAttempts = pgTable(
     currency: currency().notNull(),
     /** The gateway's own code of a decline. For merchants and operators, never for payers. */
     gatewayCode: text('gateway_code'),
-    /** Why the outcome is unknown or needs manual review. */
+    /** Why the charge could not be sent, or its outcome is unknown or needs manual review. */
     reason: text('reason'),
+    /** True if the gateway refused the latest send because of the merchant's account. */
+    isAccountRefused: boolean('is_account_refused').notNull().default(false),
     /** The page on which the payer has to confirm the charge with the bank; null if the payer has nothing to do. */
     payerUrl: text('payer_url'),
     /** Real time at which the bank first asked the payer to confirm the charge; null if it did not ask. */
@@ -166,7 +168,7 @@ export const paymentAttempts = pgTable(
     createdAt: instant('created_at').notNull(),
     /** Why the attempt on a billing cycle was opened; null outside the cycles and for a row from the gateway's book. */
     cause: jsonb('cause').$type<ChargeCause>(),
-    /** Real time before each send. */
+    /** Real time before each send that the gateway may have received. */
     sentAt: instants('sent_at')
       .notNull()
       .default(sql`array[now()]`),
@@ -174,7 +176,7 @@ export const paymentAttempts = pgTable(
     lookups: integer('lookups').notNull().default(0),
     /** Real time at which the gateway's event named the charge before its outcome was known; null if none did. */
     heardAt: instant('heard_at'),
-    /** Real time of the first of the latest requests that the gateway did not answer; null if it answered the latest. */
+    /** Real time of the first of the latest requests that had no answer or were not sent; null if the latest had one. */
     unansweredAt: instant('unanswered_at'),
     // A settled payment changes only the following columns. They stand together, as in `subscription`.
     state: text('state', { enum: ATTEMPT_STATES }).notNull(),
@@ -200,7 +202,11 @@ export const paymentAttempts = pgTable(
     // An intent has at most one undecided attempt.
     uniqueIndex('payment_attempt__one_open__uq')
       .on(table.merchantId, table.intentId)
-      .where(sql`${table.state} in ('SENDING', 'UNKNOWN', 'REVIEW')`),
+      .where(sql`${table.state} in ('SENDING', 'UNSENT', 'UNKNOWN', 'REVIEW')`),
+    // The sweep finds the accounts whose charges the gateway refuses.
+    index('payment_attempt__refused__idx')
+      .on(table.merchantId, table.gateway)
+      .where(sql`${table.isAccountRefused} and ${table.state} in ('SENDING', 'UNSENT')`),
     // An intent is paid at most once.
     uniqueIndex('payment_attempt__one_success__uq')
       .on(table.merchantId, table.intentId)

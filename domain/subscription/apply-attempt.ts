@@ -1,6 +1,6 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
 import { stopsAutomaticRetries } from '../declines.ts';
-import { lookupDelayMs, REVIEW_DELAY_MS } from '../delays.ts';
+import { lookupDelayMs, lookupsAfter, REVIEW_DELAY_MS } from '../delays.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
@@ -28,8 +28,15 @@ export type AttemptOutcome =
       byPerson?: true;
       isWithdrawn?: true;
     }
+  | UndecidedOutcome;
+
+type UndecidedOutcome =
   | { kind: 'unknown'; awaitsPayer?: true }
+  | { kind: 'unsent'; reason: string }
   | { kind: 'review'; reason: string };
+
+const isUndecided = (outcome: AttemptOutcome): outcome is UndecidedOutcome =>
+  outcome.kind !== 'succeeded' && outcome.kind !== 'declined';
 
 const AUTOMATIC: readonly AttemptTrigger[] = ['scheduled', 'automatic_retry', 'new_method'];
 const isRetry = ({ trigger }: OpenAttempt): boolean =>
@@ -114,7 +121,7 @@ export function applyOutcome(
 ): Change {
   const { owed, openAttempt } = state;
   if (!owed || !openAttempt) throw new Error(`${state.subscriptionId}: no attempt is open`);
-  if (outcome.kind === 'unknown' || outcome.kind === 'review') {
+  if (isUndecided(outcome)) {
     const { found, facts } = undecided(outcome, realNow);
     const waiting = postponed(state, { ...openAttempt, ...found }, realNow);
     const attempt = { ...ofAttempt(owed, openAttempt), actor: 'gateway' as const };
@@ -125,22 +132,25 @@ export function applyOutcome(
     : declined(state, owed, openAttempt, outcome, now);
 }
 
-type Undecided = { kind: 'review'; reason: string } | { kind: 'payer_asked' | 'unanswered' };
+type Undecided =
+  | { kind: 'review' | 'unsent'; reason: string }
+  | { kind: 'payer_asked' | 'unanswered' };
 
 function undecided(
-  outcome: Extract<AttemptOutcome, { kind: 'unknown' | 'review' }>,
+  outcome: UndecidedOutcome,
   realNow: number,
 ): { found: Partial<OpenAttempt>; facts: Undecided } {
-  if (outcome.kind === 'review') {
-    const { reason } = outcome;
-    return {
-      found: { reviewReason: reason, lookupAt: realNow },
-      facts: { kind: 'review', reason },
-    };
+  if (outcome.kind === 'unknown') {
+    return outcome.awaitsPayer
+      ? { found: { awaitsPayer: true, unsentReason: undefined }, facts: { kind: 'payer_asked' } }
+      : { found: { unsentReason: undefined }, facts: { kind: 'unanswered' } };
   }
-  return outcome.awaitsPayer
-    ? { found: { awaitsPayer: true }, facts: { kind: 'payer_asked' } }
-    : { found: {}, facts: { kind: 'unanswered' } };
+  const { kind, reason } = outcome;
+  const found =
+    kind === 'unsent'
+      ? { unsentReason: reason }
+      : { reviewReason: reason, unsentReason: undefined, lookupAt: realNow };
+  return { found, facts: { kind, reason } };
 }
 
 /** True if a look-up at `realNow` comes before the scheduled look-up, which then still takes place. */
@@ -159,8 +169,8 @@ export function postponed(
     attempt.reviewReason === undefined
       ? lookupDelayMs(attempt.lookups, subscriptionId)
       : REVIEW_DELAY_MS;
-  const lookupAt = realNow + delayMs;
-  return { ...attempt, lookups: attempt.lookups + 1, lookupAt };
+  const lookups = lookupsAfter(attempt.lookups, attempt.unsentReason !== undefined);
+  return { ...attempt, lookups, lookupAt: realNow + delayMs };
 }
 
 function paid(
@@ -390,7 +400,7 @@ export function resultOf(
   outcome: AttemptOutcome,
   after: SubscriptionState,
 ): CommandResult | null {
-  if (outcome.kind === 'unknown' || outcome.kind === 'review') return null;
+  if (isUndecided(outcome)) return null;
   const errorCode = outcome.kind === 'declined' ? outcome.code : null;
   const success = errorCode === null;
   if (attempt.trigger !== 'manual_retry') {

@@ -48,7 +48,8 @@ export function decide(state: SubscriptionState, now: number, realNow: number): 
   return first.step;
 }
 
-function waitReason({ reviewReason }: OpenAttempt): string {
+function waitReason({ reviewReason, unsentReason }: OpenAttempt): string {
+  if (unsentReason !== undefined) return 'send the charge again';
   return reviewReason === undefined
     ? 'ask the gateway again'
     : 'in manual review; ask the gateway again';

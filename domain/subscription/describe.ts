@@ -133,6 +133,12 @@ function sentence(state: SubscriptionState): string {
       '`npm run review -- list`; until then the gateway is asked once a day'
     );
   }
+  if (state.openAttempt?.unsentReason !== undefined) {
+    return (
+      `a payment is due and could not be sent (${state.openAttempt.unsentReason}); ` +
+      'it is sent every 5 minutes until the gateway takes it'
+    );
+  }
   if (awaitsPayer(state)) {
     return (
       'the payer was asked to confirm a payment with the bank; ' +

@@ -54,7 +54,7 @@ type Facts =
       plan: RetryPlan;
     } & OfAttempt)
   | ({ kind: 'unanswered' | 'payer_asked' } & OfAttempt)
-  | ({ kind: 'review'; reason: string } & OfAttempt)
+  | ({ kind: 'review' | 'unsent'; reason: string } & OfAttempt)
   | {
       kind: 'disputed';
       status: DisputeStatus;
@@ -146,6 +146,8 @@ export function textOf(entry: Entry): EntryText {
       return { what: 'waiting for the payer', why: 'the bank asked' };
     case 'review':
       return { what: 'a payment needs a person', why: entry.reason };
+    case 'unsent':
+      return { what: 'payment not sent, and still due', why: entry.reason };
     case 'disputed': {
       const amount = formatAmount(entry.amountMinor, entry.currency);
       return { what: `${DISPUTED[entry.status]}, ${amount}`, why: `reason: ${entry.reason}` };

@@ -257,7 +257,8 @@ function outcomeOf(entry: OutcomeEntry): AttemptOutcome {
       };
     }
     case 'review':
-      return { kind: 'review', reason: entry.reason };
+    case 'unsent':
+      return { kind: entry.kind, reason: entry.reason };
     case 'payer_asked':
       return { kind: 'unknown', awaitsPayer: true };
     case 'unanswered':
@@ -311,6 +312,7 @@ function commandOf(entry: Entry): Command | null {
     case 'unanswered':
     case 'payer_asked':
     case 'review':
+    case 'unsent':
     case 'disputed':
     case 'late_charge':
       return null;

@@ -66,6 +66,8 @@ export interface OpenAttempt {
   lookupAt: number;
   /** Why the attempt needs manual review. An attempt with this field is looked up once a day. */
   reviewReason?: string;
+  /** Why the latest send did not reach the gateway, which has no charge of the attempt. Absent: it may have one. */
+  unsentReason?: string | undefined;
   actor?: 'operator';
   /** The command that voided the attempt, which is not sent any more. A charge that the gateway has already counts. */
   voidedBy: 'cancel' | 'pause' | 'replacePaymentMethod' | null;

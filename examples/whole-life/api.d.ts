@@ -966,6 +966,38 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "account.charges_blocked": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.account.charges_blocked"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "account.charges_resumed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.account.charges_resumed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -977,7 +1009,7 @@ export interface components {
             /** Format: date-time */
             retryAt?: string;
         };
-        Event: components["schemas"]["IntentEvent"] | components["schemas"]["SubscriptionEvent"] | components["schemas"]["SetupMethodEvent"] | components["schemas"]["MethodUpdatedEvent"];
+        Event: components["schemas"]["IntentEvent"] | components["schemas"]["SubscriptionEvent"] | components["schemas"]["SetupMethodEvent"] | components["schemas"]["MethodUpdatedEvent"] | components["schemas"]["AccountEvent"];
         CustomerDetails: {
             name?: string | null;
             email?: string | null;
@@ -1311,7 +1343,7 @@ export interface components {
             };
         };
         /** @enum {string} */
-        EventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated";
+        EventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated" | "account.charges_blocked" | "account.charges_resumed";
         SimulateSubscriptionAnswer: {
             data: components["schemas"]["SimulatedStep"][];
             status: components["schemas"]["SubscriptionStatus"];
@@ -1810,6 +1842,21 @@ export interface components {
             /** @enum {string} */
             status: "LIVE" | "DELETED";
             card: components["schemas"]["EventCard"];
+        };
+        AccountEvent: {
+            eventId: string;
+            /** Format: int64 */
+            eventTime: number;
+            sequence: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            eventType: "account.charges_blocked" | "account.charges_resumed";
+            gateway: string;
+            /** Format: int64 */
+            blockedSince: number;
+            reason: string | null;
         };
     };
     responses: {
@@ -4322,6 +4369,70 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["MethodUpdatedEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.account.charges_blocked": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.account.charges_resumed": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountEvent"];
             };
         };
         responses: {

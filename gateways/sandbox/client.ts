@@ -11,6 +11,7 @@ import type {
   PaymentGateway,
   SavedCard,
   SaveMethodOutcome,
+  NotSent,
   UnknownOutcome,
 } from '../port.ts';
 import { createExchange } from './exchange.ts';
@@ -62,7 +63,8 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
     charge: async (request) => {
       const sent = await exchange.send(chargeCall(request));
-      if (sent.kind === 'not_sent') return sent;
+      const unprocessed = notProcessed(sent);
+      if (unprocessed) return unprocessed;
       const body = accepted(sent);
       return body === null ? unknown(sent) : (decided(body['charge']) ?? unknown(sent));
     },
@@ -125,7 +127,8 @@ function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' 
   return {
     refund: async (order) => {
       const sent = await send({ method: 'POST', path: '/v1/refunds', body: order });
-      if (sent.kind === 'not_sent') return sent;
+      const unprocessed = notProcessed(sent);
+      if (unprocessed) return unprocessed;
       const body = accepted(sent);
       return body === null ? unknown(sent) : (knownRefund(body) ?? unknown(sent));
     },
@@ -163,6 +166,19 @@ function accepted(sent: Exchange): Record<string, unknown> | null {
     throw new GatewayRejectedRequest(sent.status, body['error']);
   }
   return null;
+}
+
+/** Null if the request may have had an effect. The gateway refuses a wrong key before it reads the request. */
+function notProcessed(sent: Exchange): NotSent | null {
+  if (sent.kind === 'not_sent') return sent;
+  const isKeyRefused = sent.kind === 'answered' && [401, 403].includes(sent.status);
+  const code = isKeyRefused ? record(sent.body)?.['error'] : null;
+  if (typeof code !== 'string') return null;
+  return {
+    kind: 'not_sent',
+    reason: `the gateway refused our key: ${code}`,
+    isAccountRefused: true,
+  };
 }
 
 function unknown(sent: Exchange): UnknownOutcome {

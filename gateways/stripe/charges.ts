@@ -9,7 +9,7 @@ import type {
   WithdrawOutcome,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
-import { definiteRefusal, failureOf, isUnexpectedState, outcomeOf, unknown } from './outcomes.ts';
+import { failureOf, isUnexpectedState, outcomeOf, refusedCharge, unknown } from './outcomes.ts';
 
 /**
  * Creates the PaymentIntent of a charge and does not confirm it. Moves no money. A repeat within Stripe's key lifetime
@@ -17,7 +17,7 @@ import { definiteRefusal, failureOf, isUnexpectedState, outcomeOf, unknown } fro
  */
 export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<PrepareOutcome> {
   const scaled = stripeAmount(request.amountMinor, request.currency);
-  if ('problem' in scaled) return refusedCharge(scaled.problem, null);
+  if ('problem' in scaled) return declined(scaled.problem, null);
   const creation = creationOf(request, scaled.amount);
   try {
     const intent = await createUnder(request.key, (idempotencyKey) =>
@@ -27,13 +27,13 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
   } catch (error) {
     const removed = removedMethod(error);
     if (removed) return removed;
-    const code = definiteRefusal(error);
-    return code === null ? failureOf(error) : refusedCharge(code, null);
+    const refused = refusedCharge(error) ?? failureOf(error);
+    return 'code' in refused ? declined(refused.code, null) : refused;
   }
 }
 
 /** Returns the decline for a payment that Stripe refused definitely, with Stripe's code. */
-function refusedCharge(gatewayCode: string, gatewayChargeId: string | null) {
+function declined(gatewayCode: string, gatewayChargeId: string | null) {
   return {
     kind: 'declined',
     code: 'processing_error',
@@ -74,10 +74,10 @@ async function refusedConfirmation(
   request: ChargeRequest,
   error: unknown,
 ): Promise<ChargeOutcome> {
-  const code = definiteRefusal(error);
-  if (code === null) return failureOf(error);
+  const refused = refusedCharge(error) ?? failureOf(error);
+  if (!('code' in refused)) return refused;
   const ended = await withdraw(stripe, request);
-  return ended.kind === 'withdrawn' ? refusedCharge(code, request.gatewayChargeId) : ended;
+  return ended.kind === 'withdrawn' ? declined(refused.code, request.gatewayChargeId) : ended;
 }
 
 /** Reads the PaymentIntent. A charge without an id was never sent. */

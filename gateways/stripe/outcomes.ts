@@ -64,8 +64,8 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   const reason = `Stripe answered ${statusCode} ${code ?? rawType ?? ''}`.trim();
   // Stripe refuses such a request unprocessed. 401 or 403: the key was revoked or has no permission, and a later
   // send uses the operator's newer key. Rate limit: it is exceeded, or the object is locked.
-  const isRateLimit = error instanceof Stripe.errors.StripeRateLimitError;
-  if (isRateLimit || [401, 403].includes(statusCode)) return { kind: 'not_sent', reason };
+  if (error instanceof Stripe.errors.StripeRateLimitError) return { kind: 'not_sent', reason };
+  if ([401, 403].includes(statusCode)) return { kind: 'not_sent', reason, isAccountRefused: true };
   // 409: another request with the same idempotency key is in progress. 424: a service that Stripe needs failed.
   if (![400, 402, 404].includes(statusCode)) return { kind: 'unknown', reason };
   throw new GatewayRejectedRequest(statusCode, code ?? rawType ?? 'unknown');
@@ -84,17 +84,83 @@ const OUR_MISTAKES = [
 /** Parameters with the terms of a payment. A refusal that names another parameter and no code is our mistake. */
 const TERMS = ['amount', 'currency'];
 
+/** Stripe's codes of a refused charge that concern this payer or amount. Read on 28 November 2026. */
+const OF_PAYMENT = [
+  'amount_too_large',
+  'amount_too_small',
+  'authentication_failure',
+  'authentication_required',
+  'card_decline_rate_limit_exceeded',
+  'card_declined',
+  'cardholder_phone_number_required',
+  'charge_exceeds_source_limit',
+  'charge_exceeds_transaction_limit',
+  'debit_not_authorized',
+  'email_invalid',
+  'expired_card',
+  'expired_payment_method',
+  'incorrect_address',
+  'incorrect_cvc',
+  'incorrect_number',
+  'incorrect_postal_code',
+  'incorrect_zip',
+  'india_recurring_payment_mandate_canceled',
+  'insufficient_funds',
+  'invalid_card_type',
+  'invalid_charge_amount',
+  'invalid_cvc',
+  'invalid_expiry_month',
+  'invalid_expiry_year',
+  'invalid_number',
+  'invalid_source_usage',
+  'payment_intent_action_required',
+  'payment_intent_authentication_failure',
+  'payment_intent_incompatible_payment_method',
+  'payment_intent_mandate_invalid',
+  'payment_intent_payment_attempt_expired',
+  'payment_intent_payment_attempt_failed',
+  'payment_method_billing_details_address_missing',
+  'payment_method_currency_mismatch',
+  'payment_method_customer_decline',
+  'payment_method_not_available',
+  'payment_method_provider_decline',
+  'payment_method_provider_timeout',
+  'payment_method_restricted',
+  'payment_method_unexpected_state',
+  'postal_code_invalid',
+  'processing_error',
+  'refer_to_customer',
+  'token_already_used',
+  'token_in_use',
+];
+
+/** Returns what a refused charge says: Stripe's code of a decline, or that nothing was charged for another reason. */
+export function refusedCharge(error: unknown): { code: string } | NotSent | null {
+  if (error instanceof Stripe.errors.StripeCardError) return { code: error.code ?? 'unknown' };
+  if (!(error instanceof Stripe.errors.StripeInvalidRequestError)) return null;
+  if (isUnexpectedState(error)) return null;
+  const { statusCode, code, param, rawType } = error;
+  const isOfPayment = code ? OF_PAYMENT.includes(code) : TERMS.includes(param ?? '');
+  if (isOfPayment) return { code: code ?? rawType ?? 'unknown' };
+  const reason = `Stripe answered ${statusCode ?? 400} ${code ?? error.message}`;
+  return isMistake(error)
+    ? { kind: 'not_sent', reason }
+    : { kind: 'not_sent', reason, isAccountRefused: true };
+}
+
+function isMistake({ code, param }: Stripe.errors.StripeError): boolean {
+  return code
+    ? OUR_MISTAKES.includes(code) || code.startsWith('parameter')
+    : param !== undefined && !TERMS.includes(param);
+}
+
 /** Returns Stripe's code of a definite refusal: the request had no effect, and its form was right. Else null. */
 export function definiteRefusal(error: unknown): string | null {
   const isAnswer =
     error instanceof Stripe.errors.StripeInvalidRequestError ||
     error instanceof Stripe.errors.StripeCardError;
   if (!isAnswer || isUnexpectedState(error)) return null;
-  const { code, param, rawType } = error;
-  const isMistake = code
-    ? OUR_MISTAKES.includes(code) || code.startsWith('parameter')
-    : param !== undefined && !TERMS.includes(param);
-  return isMistake ? null : (code ?? rawType ?? 'unknown');
+  return isMistake(error) ? null : (error.code ?? error.rawType ?? 'unknown');
 }
 
 export const unknown = (reason: string): UnknownOutcome => ({ kind: 'unknown', reason });

@@ -24,6 +24,7 @@ const slots =
   'temporal_worker_task_slots_available{task_queue="billing",worker_type="WorkflowWorker",instance="w1"}';
 const overdue = 'perennial_renewals_overdue_oldest_seconds{step="charge"}';
 const unknown = 'perennial_outcomes_unknown_oldest_seconds{subject="charge"}';
+const unsent = 'perennial_charges_unsent_oldest_seconds{by="account"}';
 const disabled = 'perennial_webhook_endpoints_disabled';
 const repairs = 'perennial_repairs_total{kind="overdue"}';
 const pool = 'perennial_pool_connections{state="waiting",instance="a1"}';
@@ -40,6 +41,7 @@ const BILLING_DAY: Series = {
   [slots]: '40x20 0x10 30x250',
   [overdue]: '0x20 3x80 12x1 3x80 0x100',
   [unknown]: '0x50 30x4 0x230',
+  [unsent]: '0x50 290x4 0x230',
   perennial_reviews_open: '0x280',
   perennial_subscriptions_held: '0x280',
   perennial_webhook_oldest_due_seconds: '0x50 377x1 20x2 0x228',
@@ -78,6 +80,7 @@ const TROUBLE: Readonly<Record<string, Readonly<Record<string, string | null>>>>
     [lateness('120')]: '0+375x280',
   },
   OutcomesUnknown: { [unknown]: '0x80 3700x200' },
+  ChargesNotSent: { [unsent]: '0x80 0+15x200' },
   ReviewsOpen: { perennial_reviews_open: '0x80 1x200' },
   // It hangs: nothing is answered, and the first requests reach their limit after some seconds.
   GatewayFailing: {

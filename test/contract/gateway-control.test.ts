@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
-import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { createSandboxGateway } from '../../gateways/sandbox/server.ts';
 import { API_KEY, startSandbox } from './gateway-sandbox-harness.ts';
 import type { Sandbox } from './gateway-sandbox-harness.ts';
@@ -159,12 +158,14 @@ describe('the sandbox gateway', () => {
     }
   });
 
-  it('rejects a request with a wrong key instead of reporting a decline [D-20]', async () => {
+  it('does not process a charge with a wrong key, and reports no decline [D-46]', async () => {
     const { url } = sandbox.server;
     const stranger = createSandboxClient({ url, publicUrl: url, apiKey: 'wrong' });
-    await expect(stranger.charge(request('charge:in_7:1', null))).rejects.toEqual(
-      new GatewayRejectedRequest(401, 'unauthorized'),
-    );
+    expect(await stranger.charge(request('charge:in_7:1', null))).toEqual({
+      kind: 'not_sent',
+      reason: 'the gateway refused our key: unauthorized',
+      isAccountRefused: true,
+    });
     await stranger.close();
   });
 });

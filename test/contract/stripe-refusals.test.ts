@@ -27,7 +27,7 @@ const declined = (gatewayCode: string, gatewayChargeId: string | null = null) =>
 describe('a charge that Stripe refuses definitely', () => {
   it.for([
     ['amount_too_small', { code: 'amount_too_small', param: 'amount' }],
-    ['testmode_charges_only', { code: 'testmode_charges_only' }],
+    ['payment_method_not_available', { code: 'payment_method_not_available' }],
     ['invalid_request_error', { param: 'currency' }],
   ] as const)(
     'is declined with processing_error and the code %s when it is refused before its confirmation [D-42]',
@@ -74,14 +74,52 @@ describe('a charge that Stripe refuses definitely', () => {
   });
 });
 
-describe('a request that is our mistake', () => {
+const LIVE_CHARGES = 'Your account cannot currently make live charges.';
+
+describe('a charge that Stripe refuses because of the account', () => {
   it.for([
-    [{ code: 'parameter_unknown', param: 'foo' }],
-    [{ type: 'idempotency_error' }],
-    [{ code: 'resource_missing', param: 'intent' }],
-  ] as const)('is rejected with %j and not declined [D-39]', async ([error], { world }) => {
+    [400, { message: LIVE_CHARGES }, `Stripe answered 400 ${LIVE_CHARGES}`],
+    [400, { code: 'testmode_charges_only' }, 'Stripe answered 400 testmode_charges_only'],
+    [400, { code: 'capability_not_active' }, 'Stripe answered 400 capability_not_active'],
+    [400, { code: 'a_code_of_tomorrow' }, 'Stripe answered 400 a_code_of_tomorrow'],
+    [401, { code: 'api_key_expired' }, 'Stripe answered 401 api_key_expired'],
+    [403, { code: 'account_invalid' }, 'Stripe answered 403 account_invalid'],
+  ] as const)(
+    'with %i %j is not sent and not declined, before its confirmation and at it [D-46]',
+    async ([status, error, reason], { world }) => {
+      const unsent = { kind: 'not_sent', reason, isAccountRefused: true };
+      const request = await chargeRequest(world);
+      await refuseNext(world, CREATE, error, status);
+      expect(await gatewayOf(world).prepare?.(request)).toEqual(unsent);
+      const prepared = await preparedCharge(world);
+      await refuseNext(world, CONFIRM, error, status);
+      expect(await gatewayOf(world).charge(prepared)).toEqual(unsent);
+      // The same charge is made when Stripe takes it.
+      expect(await gatewayOf(world).charge(prepared)).toEqual({
+        kind: 'succeeded',
+        gatewayChargeId: prepared.gatewayChargeId,
+      });
+    },
+  );
+});
+
+describe('a charge in a request that is our mistake', () => {
+  it.for([
+    [{ code: 'parameter_unknown', param: 'foo' }, 'Stripe answered 400 parameter_unknown'],
+    [{ code: 'resource_missing', param: 'intent' }, 'Stripe answered 400 resource_missing'],
+    [{ param: 'foo', message: 'Wrong.' }, 'Stripe answered 400 Wrong.'],
+  ] as const)(
+    '%j is not sent, not declined, and no trouble of the account [D-46]',
+    async ([error, reason], { world }) => {
+      const request = await chargeRequest(world);
+      await refuseNext(world, CREATE, error);
+      expect(await gatewayOf(world).prepare?.(request)).toEqual({ kind: 'not_sent', reason });
+    },
+  );
+
+  it('is rejected if its key has another charge [D-39]', async ({ world }) => {
     const request = await chargeRequest(world);
-    await refuseNext(world, CREATE, error);
+    await refuseNext(world, CREATE, { type: 'idempotency_error' });
     await expect(gatewayOf(world).prepare?.(request)).rejects.toThrow(GatewayRejectedRequest);
   });
 });

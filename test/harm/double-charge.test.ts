@@ -30,23 +30,23 @@ test.afterEach(async ({ env }) => {
 const PAID_ONCE = ['intent.created', 'intent.success', 'subscription.cycle_charged'];
 
 describe('a gateway', () => {
-  test('causes a manual review with the reason when it rejects the request [D-40]', async ({
+  test('causes a manual review with the reason when the key has another charge [D-40]', async ({
     env,
   }) => {
     const subscription = await paidForJanuary(env);
     const input = await februaryInput(env, subscription);
     const refusing = createChargingActivities(
       chargingDeps(env, {
-        charge: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
-        lookup: () => Promise.reject(new GatewayRejectedRequest(401, 'key_unknown')),
+        charge: () => Promise.reject(new GatewayRejectedRequest(409, 'key_reused')),
+        lookup: () => Promise.reject(new GatewayRejectedRequest(409, 'key_reused')),
       }),
     );
-    const reason = 'the gateway refused the request: 401 key_unknown';
+    const reason = 'the gateway refused the request: 409 key_reused';
     expect(await refusing.chargeAttempt(input)).toMatchObject({
       outcome: { kind: 'review', reason },
     });
     expect(await subscription.attempts()).toEqual(['1 REVIEW']);
-    // With a correct credential the charge is looked up, and never sent again.
+    // The charge is looked up, and never sent again.
     const state = await env.state(subscription.ref);
     expect(state.openAttempt?.reviewReason).toBe(reason);
     const again = { state, opening: null, nowAt: DUE_AT, realNowAt: Date.now() };

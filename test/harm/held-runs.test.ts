@@ -56,7 +56,11 @@ describe('a run that is newer than its restored row', () => {
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
     await expect.poll(() => repairsOf(env)).toEqual({ overdue: 1 });
     await expectLeftAlone(env, ref);
-    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+    expect(await healthOf(shop)).toEqual({
+      status: 'ok',
+      heldSubscriptions: 1,
+      blockedAccounts: 0,
+    });
     expect((await findings(env)).forPerson).toEqual([
       expect.stringMatching(
         `^${ref.subscriptionId} is held since .*: the database is older than its workflow$`,
@@ -71,7 +75,11 @@ describe('a run that is newer than its restored row', () => {
     await handleOf(env, ref).terminate('the database was restored');
     await change(env, ref, { wakeAt: sql`now() + interval '1 hour'` });
     expect(await repairsOf(env)).toEqual({ lost: 1 });
-    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 0 });
+    expect(await healthOf(shop)).toEqual({
+      status: 'ok',
+      heldSubscriptions: 0,
+      blockedAccounts: 0,
+    });
     expect(await repairsOf(env)).toEqual({});
     expect(await env.book(ref)).toHaveLength(1);
   });
@@ -86,7 +94,11 @@ describe('a run that is newer than its restored row', () => {
     await change(env, ref, { updatedAt: longAgo });
     expect(await repairsOf(env)).toEqual({ behindTheirClock: 1 });
     await expectLeftAlone(env, ref);
-    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+    expect(await healthOf(shop)).toEqual({
+      status: 'ok',
+      heldSubscriptions: 1,
+      blockedAccounts: 0,
+    });
     expect(await february()).toEqual(['succeeded 1999 x1']);
     // A note would raise the row's version to that of the run, which would then go on from the restored row.
     const { version } = await env.state(ref);
@@ -108,7 +120,11 @@ describe('a run that is newer than its restored row', () => {
     expect(await repairsOf(env)).toEqual({ lost: 1 });
     await env.advance(clock, DUE_AT);
     expect(await february()).toEqual(['succeeded 1999 x2']);
-    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 0 });
+    expect(await healthOf(shop)).toEqual({
+      status: 'ok',
+      heldSubscriptions: 0,
+      blockedAccounts: 0,
+    });
   });
 
   test('tells its row again which time its test clock has reached when only this was lost [D-39, D-60]', async ({
@@ -148,7 +164,11 @@ describe('a run that is newer than its restored row', () => {
     await change(env, ref, { wakeAt: longAgo, updatedAt: longAgo });
     expect(await repairsOf(env)).toEqual({ failed: 1 });
     expect([await repairsOf(env), await repairsOf(env)]).toEqual([{}, {}]);
-    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+    expect(await healthOf(shop)).toEqual({
+      status: 'ok',
+      heldSubscriptions: 1,
+      blockedAccounts: 0,
+    });
 
     const { client } = env;
     await client.workflowService.deleteWorkflowExecution({
@@ -162,7 +182,11 @@ describe('a run that is newer than its restored row', () => {
     await expect(env.workflows.execute(ref, cancel)).rejects.toMatchObject({
       code: 'service_unavailable',
     });
-    expect(await healthOf(shop)).toEqual({ status: 'ok', heldSubscriptions: 1 });
+    expect(await healthOf(shop)).toEqual({
+      status: 'ok',
+      heldSubscriptions: 1,
+      blockedAccounts: 0,
+    });
     expect(await env.book(ref)).toHaveLength(1);
   });
 });

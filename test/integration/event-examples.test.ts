@@ -1,4 +1,8 @@
+import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
+import { recordAccountChange } from '../../db/repositories/merchants/account-blocks.ts';
+import { merchantGateways } from '../../db/schema/merchants.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
 import { onDevServer as test } from '../support/environment.ts';
@@ -99,6 +103,39 @@ async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Pro
   await env.webhooks.wakeStream({ merchantId, streamId: id });
 }
 
+/** Refuses, and takes again, the charges of an account at Stripe, which a merchant of the sandbox does not have. */
+async function accountRefusals(env: TestEnvironment, intentId: string): Promise<void> {
+  const { db, merchantId } = env;
+  const name = 'stripe:acct_1Perennial';
+  await db.insert(merchantGateways).values({
+    merchantId,
+    name,
+    mode: 'test',
+    sealedKey: Buffer.from('none'),
+    keyEnding: 'none',
+    isCurrent: false,
+    createdAt: NOW,
+    updatedAt: NOW,
+  });
+  const [attempt] = await attemptsOf(db, { merchantId, intentId });
+  if (!attempt) throw new Error('no attempt');
+  const change = (values: Partial<typeof attempt>) =>
+    db.update(paymentAttempts).set(values).where(eq(paymentAttempts.id, attempt.id));
+  const reason = 'Stripe answered 401 api_key_expired';
+  const { gateway, state } = attempt;
+  await change({
+    gateway: name,
+    state: 'UNSENT',
+    reason,
+    isAccountRefused: true,
+    unansweredAt: NOW,
+  });
+  await recordAccountChange(db, { merchantId, name }, NOW);
+  await change({ gateway, state, reason: null, isAccountRefused: false, unansweredAt: null });
+  await recordAccountChange(db, { merchantId, name }, NOW);
+  await env.webhooks.wakeStream({ merchantId, streamId: name });
+}
+
 test('the event examples in the OpenAPI document equal the bodies that a receiver gets, whose link opens the payer’s page [D-33, D-45, D-52]', async ({
   env,
   shop,
@@ -156,6 +193,7 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
   await payOnPage(setup.fwdUrl);
 
   await disputeAndCardUpdate(env, String(xIntentId));
+  await accountRefusals(env, String(xIntentId));
   const events = await firstOfEachType(shop);
   const unpaid = events.find((event) => event['eventType'] === 'subscription.unpaid');
   const link = new URL(String(unpaid?.['updatePaymentMethodLink']));

@@ -228,6 +228,7 @@ test('a charge has no effect while Stripe refuses the secret key, and succeeds a
   expect(await gateway.prepare?.(charge)).toEqual({
     kind: 'not_sent',
     reason: 'Stripe answered 401 invalid_request_error',
+    isAccountRefused: true,
   });
   expect(registry.refused).toEqual([`stripe:${account.id}`]);
 

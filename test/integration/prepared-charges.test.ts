@@ -99,7 +99,7 @@ describe('a charge at a gateway that prepares charges', () => {
   }) => {
     const { calls, row, collected, book } = await opened(env, payments);
     calls.losesPreparation = true;
-    expect(await collected()).toMatchObject({ kind: 'unknown' });
+    expect(await collected()).toMatchObject({ kind: 'unsent' });
     expect(await row()).toMatchObject({ state: 'SENDING', gatewayChargeId: null });
     expect(await book()).toEqual([]);
     expect(await collected()).toMatchObject({ kind: 'succeeded' });

@@ -19,10 +19,10 @@ const OPERATIONS: Request['operation'][] = [
 ];
 
 /**
- * `decline`: only for `charge`. `delay`: served after `delayMs`. `lose_answer`: the server closes the connection.
- * `pending`: the refund is decided later.
+ * `decline`: only for `charge`. `delay`: served after `delayMs`. `error_401`: our key is refused. `lose_answer`: the server
+ * closes the connection. `pending`: the refund is decided later.
  */
-const FAULTS = ['decline', 'delay', 'error_500', 'lose_answer', 'pending'] as const;
+const FAULTS = ['decline', 'delay', 'error_401', 'error_500', 'lose_answer', 'pending'] as const;
 
 export const REFUND_STATUSES = ['succeeded', 'pending', 'failed'] as const;
 
@@ -77,6 +77,7 @@ export function createFaults(
       if (fault?.effect === 'done') await work();
       return kind === 'lose_answer' ? LOST : json(500, { error: 'fault_asked_for' });
     }
+    if (kind === 'error_401') return json(401, { error: 'key_unknown' });
     if (kind === 'pending' && operation === 'refund') return leavePending(key, work);
     if (kind === 'decline' && operation === 'charge') await decline(request);
     if (kind === 'delay') await delay(fault?.delayMs ?? 0);

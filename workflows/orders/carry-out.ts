@@ -12,7 +12,7 @@ import {
 } from '@temporalio/workflow';
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
-import { backoffMs, lookupDelayMs, REVIEW_DELAY_MS } from '../../domain/delays.ts';
+import { backoffMs, lookupDelayMs, lookupsAfter, REVIEW_DELAY_MS } from '../../domain/delays.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { subjectOf, tokenOf } from '../../domain/order.ts';
 import type { OrderKind, OrderOutcome, OrderStep } from '../../domain/order.ts';
@@ -76,7 +76,7 @@ export function carryOut<Kind extends OrderKind>(
       const isFull = continueAsNewSuggested || historyLength >= EVENTS_PER_RUN;
       if (outcome && !isEarly) {
         dueAt = now() + delayMs(kind, outcome, lookups, subject);
-        lookups += 1;
+        lookups = lookupsAfter(lookups, 'isUnsent' in outcome);
       }
       const waitMs = outcome ? Math.max(1, dueAt - now()) : backoffMs(failures, subject);
       setCurrentDetails(whileWaiting(subject, outcome, lookups, now() + waitMs));
@@ -125,6 +125,9 @@ function whileWaiting(
   if (outcome === null) return `**Backoff**: a step of ${subject} failed; it is repeated at ${at}.`;
   if (needsPerson(outcome)) {
     return `**Manual review**: ${subject}, see \`npm run review -- list\` and \`npm run verify\`. Next look-up at ${at}.`;
+  }
+  if ('isUnsent' in outcome) {
+    return `**Not sent**: ${subject} could not be sent to the gateway. Sent again at ${at}.`;
   }
   const state = 'isAccepted' in outcome ? 'Pending at the gateway' : 'Outcome unknown';
   return `**${state}**: ${subject}. Asked ${lookups} times; asked again at ${at}.`;

@@ -100,6 +100,7 @@ export function attributesOf(state: SubscriptionState): SearchAttributePair[] {
 
 function lastOutcome(state: SubscriptionState): string {
   if (state.openAttempt?.reviewReason !== undefined) return 'review';
+  if (state.openAttempt?.unsentReason !== undefined) return 'unsent';
   if (state.openAttempt && state.openAttempt.lookups > 0) return 'unknown';
   if (state.owed?.lastDeclineCode) return state.owed.lastDeclineCode;
   return state.cyclesCharged > 0 ? 'paid' : 'none';

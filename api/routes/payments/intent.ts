@@ -152,6 +152,7 @@ export function presentIntent(record: IntentRecord, nowAt: number) {
 
 export const ATTEMPT_STATUS: Readonly<Record<AttemptState, 'PENDING' | 'SUCCESS' | 'FAILED'>> = {
   SENDING: 'PENDING',
+  UNSENT: 'PENDING',
   UNKNOWN: 'PENDING',
   REVIEW: 'PENDING',
   SUCCEEDED: 'SUCCESS',

@@ -93,6 +93,7 @@ export async function settlePayment(
     const at = await businessNow(tx, intent, nowAt);
     const facts = await settleAttempt(tx, current, settlement, at);
     if (settlement.kind === 'unknown') return { kind: 'pending' };
+    if (settlement.kind === 'unsent') return { kind: 'pending', isUnsent: true };
     if (settlement.kind === 'review') return { kind: 'pending', needsPerson: true };
     const isPaid = settlement.kind === 'succeeded';
     if (isPaid && intent.tokenise) {

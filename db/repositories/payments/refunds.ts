@@ -154,11 +154,11 @@ export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund 
   return sending ?? null;
 }
 
-/** `pending`: decided later. `hasFailed`: an accepted refund did not reach the payer. */
+/** `pending`: decided later. `unsent`: no send had an effect. `hasFailed`: an accepted refund did not reach the payer. */
 export type RefundSettlement =
   | { kind: 'refunded'; gatewayRefundId: string }
   | { kind: 'pending'; gatewayRefundId: string }
-  | { kind: 'unknown'; reason: string }
+  | { kind: 'unknown' | 'unsent'; reason: string }
   | { kind: 'refused' | 'review'; reason: string; hasFailed?: true };
 
 /**
@@ -234,6 +234,7 @@ const OUTCOMES = {
   review: { state: 'REVIEW', from: [...OPEN_STATES, 'PENDING'] },
   pending: { state: 'PENDING', from: UNDECIDED_STATES },
   unknown: { state: 'UNKNOWN', from: OPEN_STATES },
+  unsent: { state: 'CREATED', from: OPEN_STATES },
 } as const;
 
 /** Records an outcome in the refund's row and its manual review. The caller must hold the intent's lock. */
@@ -252,6 +253,7 @@ async function recordOutcome(
       reason: 'reason' in settlement ? settlement.reason : null,
       ...('gatewayRefundId' in settlement && { gatewayRefundId: settlement.gatewayRefundId }),
       refundedAt: kind === 'refunded' ? at : null,
+      ...(kind === 'unsent' && { firstSentAt: null }),
       updatedAt: sql`now()`,
     })
     .where(
@@ -275,6 +277,8 @@ async function recordOutcome(
       return { kind: 'pending', isAccepted: true };
     case 'unknown':
       return { kind: 'pending' };
+    case 'unsent':
+      return { kind: 'pending', isUnsent: true };
   }
 }
 

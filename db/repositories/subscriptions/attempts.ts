@@ -102,29 +102,35 @@ export async function noteGatewayEvent(db: Db, attempt: Attempt): Promise<void> 
 
 const ONE_LOOKUP_MORE = sql`${paymentAttempts.lookups} + 1`;
 
-/**
- * Records that the latest request found no outcome: the time of an unanswered request, else the page for the payer.
- * Sets UNKNOWN, because a resend may have left SENDING.
- */
-export async function recordUnanswered(
+/** Records that the latest request found no outcome. Sets the state, because a resend may have left SENDING. */
+export async function recordUndecided(
   db: Db,
   attempt: Attempt,
-  settlement: Extract<Settlement, { kind: 'unknown' }>,
-): Promise<void> {
-  await db
-    .update(paymentAttempts)
-    .set({
-      state: 'UNKNOWN',
-      lookups: ONE_LOOKUP_MORE,
-      unansweredAt: unansweredSince(settlement.unansweredAt),
-      ...payerColumns(settlement),
-    })
-    .where(and(isAttempt(attempt), inArray(paymentAttempts.state, OPEN_STATES)));
+  settlement: UndecidedSettlement,
+): Promise<Attempt[]> {
+  return changeAttempt(db, attempt, OPEN_STATES, {
+    state: STATES[settlement.kind],
+    reason: settlement.reason,
+    lookups: ONE_LOOKUP_MORE,
+    unansweredAt: unansweredSince(settlement),
+    ...payerColumns(settlement),
+    ...(settlement.kind === 'unsent'
+      ? { isAccountRefused: settlement.isAccountRefused, sentAt: settlement.sentAt }
+      : { isAccountRefused: false }),
+  }).returning();
 }
 
-/** The first of the requests in a row that had no answer. Null: the latest had one. */
-function unansweredSince(at: number | null): SQL | null {
-  return at === null ? null : sql`coalesce(${paymentAttempts.unansweredAt}, ${timestamp(at)})`;
+type UndecidedSettlement = Exclude<Settlement, { kind: 'succeeded' | 'declined' }>;
+
+/** The first of the requests in a row that had no answer, or that were not sent. Null: the latest had an answer. */
+function unansweredSince(settlement: UndecidedSettlement): SQL | null {
+  const { state, unansweredAt } = paymentAttempts;
+  if (settlement.kind === 'unsent') {
+    return sql`case when ${state} = 'UNSENT' then ${unansweredAt} else now() end`;
+  }
+  if (settlement.kind === 'review' || settlement.unansweredAt === null) return null;
+  const since = sql`case when ${state} = 'UNSENT' then null else ${unansweredAt} end`;
+  return sql`coalesce(${since}, ${timestamp(settlement.unansweredAt)})`;
 }
 
 /**
@@ -149,11 +155,12 @@ export async function findAttempt(
   return attempt;
 }
 
-export const OPEN_STATES = ['SENDING', 'UNKNOWN'] as const;
+export const OPEN_STATES = ['SENDING', 'UNSENT', 'UNKNOWN'] as const;
 const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
 const STATES = {
   succeeded: 'SUCCEEDED',
   declined: 'DECLINED',
+  unsent: 'UNSENT',
   unknown: 'UNKNOWN',
   review: 'REVIEW',
 } as const;
@@ -171,14 +178,8 @@ export async function settleAttempt(
 ): Promise<IntentFacts | undefined> {
   const { merchantId, id: subjectId } = attempt;
   const subject = { merchantId, subjectId };
-  if (settlement.kind === 'unknown' || settlement.kind === 'review') {
-    const open = await changeAttempt(tx, attempt, OPEN_STATES, {
-      reason: settlement.reason,
-      lookups: ONE_LOOKUP_MORE,
-      unansweredAt: settlement.kind === 'unknown' ? unansweredSince(settlement.unansweredAt) : null,
-      state: STATES[settlement.kind],
-      ...payerColumns(settlement),
-    }).returning({ id: paymentAttempts.id });
+  if (settlement.kind !== 'succeeded' && settlement.kind !== 'declined') {
+    const open = await recordUndecided(tx, attempt, settlement);
     if (settlement.kind === 'review' && open.length > 0) {
       await openReview(tx, subject, settlement.reason);
     }
@@ -210,6 +211,7 @@ async function decideAttempt(
       gatewayCode: isPaid ? null : (settlement.gatewayCode ?? null),
       reason: null,
       unansweredAt: null,
+      isAccountRefused: false,
       payerUrl: null,
       state: STATES[settlement.kind],
       settledAt: sql`now()`,

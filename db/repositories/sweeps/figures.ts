@@ -21,6 +21,7 @@ export async function readFigures(db: Db) {
     ...(await readOverdue(db)),
     ...aged('perennial_outcomes_unknown', { subject: 'charge' }, await readUnknownCharges(db)),
     ...aged('perennial_outcomes_unknown', { subject: 'refund' }, await readUnknownRefunds(db)),
+    ...(await readUnsent(db)),
     ...aged('perennial_reviews_open', {}, await readReviews(db)),
     figure('perennial_subscriptions_held', {}, await countHeld(db)),
     ...(await readEndpoints(db)),
@@ -82,16 +83,32 @@ async function readOverdue(db: Db) {
 }
 
 /**
- * A charge that was sent a minute ago and has no outcome yet is unknown: its worker has died or hangs. The list of all three
+ * A charge that was sent a minute ago and has no outcome yet is unknown: its worker has died or hangs. The list of all open
  * states lets Postgres use the index of open attempts.
  */
 function readUnknownCharges(db: Db): Promise<Waiting> {
   return waiting(
     db,
     'coalesce(unanswered_at, sent_at[1])',
-    sql`payment_attempt where state in ('SENDING', 'UNKNOWN', 'REVIEW') and state <> 'REVIEW' and (
+    sql`payment_attempt where state in ('SENDING', 'UNSENT', 'UNKNOWN', 'REVIEW')
+      and state in ('SENDING', 'UNKNOWN') and (
       unanswered_at is not null
       or (state = 'SENDING' and sent_at[cardinality(sent_at)] < now() - interval '1 minute'))`,
+  );
+}
+
+/** `account`: the gateway refuses every charge of a merchant's account. `gateway`: it is not reached, or too busy. */
+async function readUnsent(db: Db) {
+  const rows = await db.execute<{ refused: boolean; count: number; oldestSeconds: number }>(sql`
+    select is_account_refused as refused, ${countAndAge('unanswered_at')}
+    from payment_attempt where state in ('SENDING', 'UNSENT', 'UNKNOWN', 'REVIEW')
+      and state = 'UNSENT' group by is_account_refused`);
+  return [true, false].flatMap((refused) =>
+    aged(
+      'perennial_charges_unsent',
+      { by: refused ? 'account' : 'gateway' },
+      rows.find((row) => row.refused === refused) ?? NONE,
+    ),
   );
 }
 

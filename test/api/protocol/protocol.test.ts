@@ -7,7 +7,10 @@ import type { ApiEnvironment } from '../../support/api-environment.ts';
 
 test('the health route answers without credentials', async ({ api }) => {
   const answer = await api.call('GET', '/health', { as: null });
-  expect([answer.status, answer.text]).toEqual([200, '{"status":"ok","heldSubscriptions":0}']);
+  expect([answer.status, answer.text]).toEqual([
+    200,
+    '{"status":"ok","heldSubscriptions":0,"blockedAccounts":0}',
+  ]);
 });
 
 test('an answer has a request id and the security headers [D-§8]', async ({ api }) => {

@@ -116,7 +116,10 @@ async function expectServed(url: string, connection: RawConnection, answer: RawA
   for (let count = 0; count < 5; count += 1) {
     next.write('GET /health HTTP/1.1\r\nHost: x\r\n\r\n');
     const { status, body } = await next.answer();
-    expect([status, body]).toEqual([200, '{"status":"ok","heldSubscriptions":0}']);
+    expect([status, body]).toEqual([
+      200,
+      '{"status":"ok","heldSubscriptions":0,"blockedAccounts":0}',
+    ]);
   }
   next.close();
 }

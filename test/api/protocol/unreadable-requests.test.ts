@@ -66,7 +66,7 @@ test('an unknown Expect header is ignored [IF-7, D-§8]', async ({ api }) => {
   );
   expect(answer.split('\r\n')[0]).toBe('HTTP/1.1 200 OK');
   expect(answer).toMatch(/\r\nRequest-Id: req_[0-9A-Za-z]{22}\r\n/);
-  expect(answer).toMatch(/\{"status":"ok","heldSubscriptions":0\}$/);
+  expect(answer).toMatch(/\{"status":"ok","heldSubscriptions":0,"blockedAccounts":0\}$/);
 });
 
 test('a body with broken chunked framing gets exactly one answer [IF-7]', async ({ api }) => {

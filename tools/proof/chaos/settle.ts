@@ -23,7 +23,7 @@ export async function settle(sql: postgres.Sql): Promise<void> {
       >`
         select
           (select count(*)::int from payment_attempt
-            where state in ('SENDING', 'UNKNOWN')) as attempts,
+            where state in ('SENDING', 'UNSENT', 'UNKNOWN')) as attempts,
           (select count(*)::int from refund
             where state in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING')) as refunds,
           (select count(*)::int from webhook_delivery where state = 'PENDING') as deliveries,

@@ -73,6 +73,7 @@ function nextStep({ state, heldAt, now, realNow }: Explained): string {
 
 const OUTCOMES = {
   SENDING: 'being sent',
+  UNSENT: 'not sent yet',
   UNKNOWN: 'outcome unknown',
   REVIEW: 'in manual review',
   SUCCEEDED: 'paid',

@@ -132,6 +132,7 @@ CREATE TABLE "merchant_gateway" (
 	"sealed_previous_webhook_secret" bytea,
 	"previous_webhook_secret_until" timestamp(3) with time zone,
 	"is_current" boolean NOT NULL,
+	"blocked_at" timestamp(3) with time zone,
 	"created_at" timestamp(3) with time zone NOT NULL,
 	"updated_at" timestamp(3) with time zone NOT NULL,
 	CONSTRAINT "merchant_gateway_pkey" PRIMARY KEY("merchant_id","name"),
@@ -190,6 +191,7 @@ CREATE TABLE "payment_attempt" (
 	"currency" char(3) NOT NULL,
 	"gateway_code" text,
 	"reason" text,
+	"is_account_refused" boolean DEFAULT false NOT NULL,
 	"payer_url" text,
 	"payer_asked_at" timestamp(3) with time zone,
 	"payer_left_at" timestamp(3) with time zone,
@@ -205,7 +207,7 @@ CREATE TABLE "payment_attempt" (
 	"settled_at" timestamp(3) with time zone,
 	"settled_by" text,
 	CONSTRAINT "payment_attempt_pkey" PRIMARY KEY("merchant_id","id"),
-	CONSTRAINT "payment_attempt__state__ck" CHECK ("state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNKNOWN', 'REVIEW')),
+	CONSTRAINT "payment_attempt__state__ck" CHECK ("state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNSENT', 'UNKNOWN', 'REVIEW')),
 	CONSTRAINT "payment_attempt__trigger__ck" CHECK ("trigger" in ('checkout', 'scheduled', 'automatic_retry', 'manual_retry', 'new_method', 'authentication', 'one_time', 'tokenised')),
 	CONSTRAINT "payment_attempt__settled_by__ck" CHECK ("settled_by" in ('gateway', 'event', 'look_up', 'person', 'void'))
 );
@@ -497,7 +499,8 @@ CREATE INDEX "dispute__intent__idx" ON "dispute" ("merchant_id","intent_id");-->
 CREATE UNIQUE INDEX "payment_attempt__gateway_key__uq" ON "payment_attempt" ("gateway_key");--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__number__uq" ON "payment_attempt" ("merchant_id","intent_id","attempt_number");--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__command__uq" ON "payment_attempt" ("merchant_id","intent_id","command_id") WHERE "command_id" is not null;--> statement-breakpoint
-CREATE UNIQUE INDEX "payment_attempt__one_open__uq" ON "payment_attempt" ("merchant_id","intent_id") WHERE "state" in ('SENDING', 'UNKNOWN', 'REVIEW');--> statement-breakpoint
+CREATE UNIQUE INDEX "payment_attempt__one_open__uq" ON "payment_attempt" ("merchant_id","intent_id") WHERE "state" in ('SENDING', 'UNSENT', 'UNKNOWN', 'REVIEW');--> statement-breakpoint
+CREATE INDEX "payment_attempt__refused__idx" ON "payment_attempt" ("merchant_id","gateway") WHERE "is_account_refused" and "state" in ('SENDING', 'UNSENT');--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__one_success__uq" ON "payment_attempt" ("merchant_id","intent_id") WHERE "state" = 'SUCCEEDED';--> statement-breakpoint
 CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" ("gateway_charge_id") WHERE "gateway_charge_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_intent__subscription_cycle__uq" ON "payment_intent" ("merchant_id","subscription_id","cycle_number") WHERE "subscription_id" is not null;--> statement-breakpoint
