@@ -19,6 +19,7 @@ const OPERATIONS = [
   'saveMethod',
   'lookupDispute',
   'lookupMethod',
+  'newestCharge',
 ] as const satisfies readonly (keyof PaymentGateway)[];
 
 type Call = (...args: unknown[]) => Promise<{ kind: string }>;

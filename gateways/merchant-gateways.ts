@@ -1,4 +1,6 @@
 import { DomainError } from '../domain/errors.ts';
+import { fencedGateway } from './fence.ts';
+import type { KnownCharges } from './fence.ts';
 import { measuredGateway } from './measured.ts';
 import type { GatewayObserver } from './measured.ts';
 import type { PaymentGateway } from './port.ts';
@@ -29,6 +31,8 @@ export interface MerchantGatewaysOptions {
   readonly sandbox: PaymentGateway;
   /** Reads a merchant's rows. Null if there is no such merchant. */
   readonly accountsOf: (merchantId: string) => Promise<MerchantAccounts | null>;
+  /** Reads what the rows have of an account's charges. */
+  readonly knownCharges: (merchantId: string, name: string) => KnownCharges;
   /** Returns the merchants with an account of this name, one in each mode. Absent: the process receives no events. */
   readonly ownersOf?: (name: string) => Promise<readonly string[]>;
   readonly sealing: {
@@ -70,23 +74,9 @@ export function createMerchantGateways(
   const made = new Map<string, { secrets: string; gateway: PaymentGateway }>();
   const paces = new Map<string, Pace>();
 
-  const secretsOf = (merchantId: string, account: SealedAccount) => {
-    const { sealedKey, sealedWebhookSecret, sealedPreviousWebhookSecret } = account;
-    const binding = accountBinding(merchantId, account.name);
-    const isPreviousValid = Date.now() < (account.previousWebhookSecretUntil ?? 0);
-    const sealed = [sealedWebhookSecret, isPreviousValid ? sealedPreviousWebhookSecret : null];
-    return {
-      secretKey: sealing.open(sealedKey, binding),
-      // A charge needs none of them, so one that no key can decrypt must not prevent it.
-      webhookSecrets: sealed.flatMap((one) =>
-        one === null ? [] : (sealing.openIfPossible(one, binding) ?? []),
-      ),
-    };
-  };
-
   const stripe = (merchantId: string, mode: 'test' | 'live', account: SealedAccount) => {
     const { name } = account;
-    const { secretKey, webhookSecrets } = secretsOf(merchantId, account);
+    const { secretKey, webhookSecrets } = secretsOf(sealing, merchantId, account);
     const id = accountBinding(merchantId, name);
     const secrets = [secretKey, ...webhookSecrets].join('\n');
     const known = made.get(id);
@@ -102,13 +92,14 @@ export function createMerchantGateways(
       pace,
       newerKey: async (refused) => {
         const now = find(await read(merchantId, 0), name);
-        const newer = now === undefined ? refused : secretsOf(merchantId, now).secretKey;
+        const newer = now === undefined ? refused : secretsOf(sealing, merchantId, now).secretKey;
         if (newer !== refused) return newer;
         options.onKeyRefused?.(merchantId, name);
         return null;
       },
     });
-    const gateway = measuredGateway(client, observer);
+    const charges = options.knownCharges(merchantId, name);
+    const gateway = fencedGateway(measuredGateway(client, observer), merchantId, charges);
     made.set(id, { secrets, gateway });
     return gateway;
   };
@@ -146,6 +137,24 @@ export function createMerchantGateways(
         owners.map(async (merchantId) => ({ merchantId, gateway: await of(merchantId, name) })),
       );
     },
+  };
+}
+
+function secretsOf(
+  sealing: MerchantGatewaysOptions['sealing'],
+  merchantId: string,
+  account: SealedAccount,
+) {
+  const { sealedKey, sealedWebhookSecret, sealedPreviousWebhookSecret } = account;
+  const binding = accountBinding(merchantId, account.name);
+  const isPreviousValid = Date.now() < (account.previousWebhookSecretUntil ?? 0);
+  const sealed = [sealedWebhookSecret, isPreviousValid ? sealedPreviousWebhookSecret : null];
+  return {
+    secretKey: sealing.open(sealedKey, binding),
+    // A charge needs none of them, so one that no key can decrypt must not prevent it.
+    webhookSecrets: sealed.flatMap((one) =>
+      one === null ? [] : (sealing.openIfPossible(one, binding) ?? []),
+    ),
   };
 }
 

@@ -118,6 +118,13 @@ export type LookupOutcome =
   | InProgress
   | UnknownOutcome;
 
+/** Our newest charge of one merchant in the gateway's book. `createdAt` is the gateway's time in epoch ms. */
+export type NewestCharge =
+  | { readonly kind: 'found'; readonly gatewayChargeId: string; readonly createdAt: number }
+  | { readonly kind: 'absent' }
+  | NotSent
+  | UnknownOutcome;
+
 export interface RefundRequest {
   readonly key: string;
   readonly gatewayChargeId: string;
@@ -291,6 +298,11 @@ export interface PaymentGateway {
     | null;
   /** Reads a dispute. Null if the gateway reports no disputes. */
   readonly lookupDispute: ((gatewayDisputeId: string) => Promise<DisputeLookup>) | null;
+  /**
+   * Reads the newest charge of our merchant since `sinceAt`, in epoch ms. Null: the gateway never forgets a key, so a
+   * repeat never charges again.
+   */
+  readonly newestCharge: ((merchantId: string, sinceAt: number) => Promise<NewestCharge>) | null;
   /** Reads the present card of a payment method. */
   lookupMethod(gatewayMethodId: string): Promise<MethodLookup>;
 }

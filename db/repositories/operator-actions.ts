@@ -6,6 +6,9 @@ import { operatorActions } from '../schema/operator-actions.ts';
 import type { ActionFacts } from '../schema/operator-actions.ts';
 import { subscriptionEntries } from '../schema/subscriptions.ts';
 
+/** The action of a `verify --adopt` that has looked at every book and released every held run. */
+export const ADOPTED = 'verify adopt done';
+
 export interface OperatorAction {
   readonly actedBy: string;
   readonly command: string;

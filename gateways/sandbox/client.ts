@@ -60,6 +60,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
     withdraw: null,
     readEvents: null,
     lookupDispute: null,
+    newestCharge: null,
 
     charge: async (request) => {
       const sent = await exchange.send(chargeCall(request));

@@ -1,10 +1,10 @@
 import { Stripe } from 'stripe';
 import type { DisputeStatus } from '../../domain/dispute.ts';
-import type { DisputeLookup, MethodLookup } from '../port.ts';
+import type { DisputeLookup, MethodLookup, NewestCharge } from '../port.ts';
 import { ourAmount } from './amounts.ts';
 import { cardOf } from './card-entry.ts';
 import { partsOf } from './charges.ts';
-import { failureOf, unknown } from './outcomes.ts';
+import { failureOf, refusedCharge, unknown } from './outcomes.ts';
 
 export async function lookupDispute(
   stripe: Stripe,
@@ -47,6 +47,34 @@ export async function lookupMethod(stripe: Stripe, gatewayMethodId: string): Pro
     return { kind: 'found', card: cardOf(customer, id, card) };
   } catch (error) {
     return isMissing(error) ? { kind: 'removed' } : unknown(failureOf(error).reason);
+  }
+}
+
+/** The merchant may have so many newer sales of other programs. */
+const OTHER_SALES_MAX = 1_000;
+
+/** Reads the newest charge since `sinceAt` that we made for the merchant. */
+export async function newestCharge(
+  stripe: Stripe,
+  merchantId: string,
+  sinceAt: number,
+): Promise<NewestCharge> {
+  const created = { gte: Math.max(0, Math.floor(sinceAt / 1_000)) };
+  try {
+    let read = 0;
+    for await (const charge of stripe.charges.list({ limit: 100, created })) {
+      const { metadata, payment_intent: gatewayChargeId } = charge;
+      const isOurs = metadata['key'] !== undefined && metadata['merchantId'] === merchantId;
+      if (isOurs && typeof gatewayChargeId === 'string') {
+        return { kind: 'found', gatewayChargeId, createdAt: charge.created * 1_000 };
+      }
+      read += 1;
+      if (read === OTHER_SALES_MAX) break;
+    }
+    return { kind: 'absent' };
+  } catch (error) {
+    const failure = refusedCharge(error) ?? failureOf(error);
+    return 'code' in failure ? unknown(failure.code) : failure;
   }
 }
 

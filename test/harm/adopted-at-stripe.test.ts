@@ -1,5 +1,9 @@
 import { expect } from 'vitest';
 import { intentIdOfCycle } from '../../domain/ids.ts';
+import { attemptsOf } from '../../db/repositories/payments/orders.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
+import { eventually } from '../support/eventually.ts';
+import { startOurProcess } from '../support/our-process.ts';
 import { dumpRows } from '../support/restored-rows.ts';
 import { active, onStripeScene } from '../support/stripe-scene.ts';
 import { startStripe } from '../support/stripe.ts';
@@ -107,6 +111,65 @@ test('verify --adopt, before the workers start, books a charge whose key Stripe 
   expect(await charges()).toBe(before);
   await env.advance(testClockId, '2027-03-01T12:00:00Z');
   expect(await charges()).toBe(before);
+});
+
+test('a worker that starts after both stores were restored charges nothing before verify --adopt [D-39, D-46]', async ({
+  scene,
+}) => {
+  const { env, world, seller } = scene;
+  const { client, workflows } = env;
+  const charges = async () => {
+    const { charges: all } = await world.control('GET', `charges?accountId=${seller.account.id}`);
+    return (all as { status: string }[]).length;
+  };
+  const made = await active(scene);
+  const { subscriptionId, testClockId } = made;
+  // The backup is older than the lost charge, and that is older than Stripe's memory of keys.
+  await env.db.update(paymentAttempts).set({ sentAt: [Date.now() - 2 * KEYS_FORGOTTEN_MS] });
+  const restore = await dumpRows(env.db);
+  clock.backMs = KEYS_FORGOTTEN_MS;
+  await env.advance(testClockId, FEBRUARY);
+  const before = await charges();
+  await env.stopWorkers();
+  await restore();
+  clock.backMs = 0;
+  // A run of the row's version, as in a restored Temporal.
+  await client.workflow.getHandle(subscriptionWorkflowId(subscriptionId)).terminate();
+  await workflows.ensureRunning(made);
+
+  const worker = await startOurProcess('worker.ts', env.variables);
+  await env.sendClock(testClockId, Date.parse(FEBRUARY));
+  const intentId = intentIdOfCycle(subscriptionId, 2);
+  const attempts = () => attemptsOf(env.db, { merchantId: env.merchantId, intentId });
+  const key = `charge:${intentId}:1`;
+  await eventually(async () =>
+    expect(await attempts()).toMatchObject([
+      {
+        gatewayKey: key,
+        state: 'UNSENT',
+        isAccountRefused: false,
+        reason: expect.stringMatching(
+          /^the database is older than the gateway, which has pi_\w+: npm run verify -- --adopt$/,
+        ) as string,
+      },
+    ]),
+  );
+  expect(await charges()).toBe(before);
+
+  expect(await verify(env, '--adopt')).toMatchObject({
+    lines: [`  + ${key}: it is looked up at the gateway`],
+  });
+  await workflows.recheck(made);
+  await env.advance(testClockId, FEBRUARY);
+  expect(await env.state(made)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
+  expect(await attempts()).toMatchObject([{ state: 'SUCCEEDED', settledBy: 'look_up' }]);
+  expect(await charges()).toBe(before);
+  // The next cycle is charged again.
+  await env.advance(testClockId, '2027-03-31T12:00:00Z');
+  expect(await env.state(made)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 3 });
+  expect(await charges()).toBe(before + 1);
+  await worker.stop();
+  await env.startWorkers();
 });
 
 test('verify --adopt books a lost refund of a charge that is older than the days that it compares [D-39]', async ({

@@ -265,6 +265,7 @@ test('an observer gets the gateway, the operation and the outcome of each call, 
   // A charge that was not prepared has no id at Stripe.
   await expect(gateway.charge(charge)).rejects.toThrow('was not prepared');
   expect(registry.observed).toEqual([
+    `${name} newestCharge absent`,
     `${name} 429`,
     `${name} prepare not_sent`,
     `${name} prepare prepared`,

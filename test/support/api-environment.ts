@@ -9,7 +9,7 @@ import { createApiServer } from '../../api/server.ts';
 import { createDb } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.ts';
-import { findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
+import { gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import type { ForcedDeclines } from '../../gateways/port.ts';
 import { oneGateway } from './one-gateway.ts';
@@ -173,7 +173,7 @@ export async function createApiEnvironment({
         ? oneGateway(sandbox)
         : createMerchantGateways({
             sandbox,
-            accountsOf: (id) => findMerchantGateways(db, id),
+            ...gatewayRows(db),
             sealing,
             stripe: { timeoutMs: 5_000, url: 'http://127.0.0.1:1' },
           })),

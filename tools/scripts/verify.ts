@@ -19,6 +19,7 @@ import { findLost } from '../proof/verify/lost-records.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
+import { ADOPTED } from '../../db/repositories/operator-actions.ts';
 import { byOption, recorder } from './client/operator-action.ts';
 import type { Recorder } from './client/operator-action.ts';
 import { commandLine, wholeNumber } from './client/options.ts';
@@ -102,6 +103,10 @@ async function adoptInto(
       const { lines, unreleased } = await adopt(lost, { db, client, workflows });
       const unread = [...books.unread].map(([name, why]) => `! ${name} was not read: ${why}`);
       const open = [...notRechecked, ...unread, ...unreleased];
+      // From now on, a worker charges at a gateway whose charges until now the rows do not have.
+      if (open.length === 0) {
+        await record(db, { command: ADOPTED, subject: 'database', merchantId: null, facts: {} });
+      }
       if (lines.length + open.length === 0) {
         lines.push('The rows have everything that the gateways have.');
       }

@@ -1,7 +1,10 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gte, isNotNull, sql } from 'drizzle-orm';
 import type { Db } from '../../client.ts';
 import { merchantGateways, merchants } from '../../schema/merchants.ts';
 import type { MerchantMode } from '../../schema/merchants.ts';
+import { paymentAttempts } from '../../schema/payments.ts';
+import { operatorActions } from '../../schema/operator-actions.ts';
+import { ADOPTED } from '../operator-actions.ts';
 import { hasValues } from '../records.ts';
 
 /** Time in ms for which the previous webhook secret stays valid. Stripe keeps a rolled secret for at most 24 h. */
@@ -30,7 +33,46 @@ export function gatewayRows(db: Db) {
   return {
     accountsOf: (merchantId: string) => findMerchantGateways(db, merchantId),
     ownersOf: (name: string) => findGatewayOwners(db, name),
+    knownCharges: (merchantId: string, name: string) => ({
+      newestSendAt: () => newestSendAt(db, merchantId, name),
+      isKnown: (charge: { gatewayChargeId: string; createdAt: number }) =>
+        isKnownCharge(db, charge),
+    }),
   };
+}
+
+/** On test clocks, the ids of attempts do not have the order of their sends. */
+const NEWEST_ATTEMPTS = 1_000;
+
+/** Returns the real time of the newest send of the account's charges with the gateway's id; 0 without one. */
+async function newestSendAt(db: Db, merchantId: string, name: string): Promise<number> {
+  const { sentAt, id, gatewayChargeId } = paymentAttempts;
+  const newest = db
+    .select({ sentAt })
+    .from(paymentAttempts)
+    .where(
+      and(hasValues(paymentAttempts, { merchantId, gateway: name }), isNotNull(gatewayChargeId)),
+    )
+    .orderBy(desc(id))
+    .limit(NEWEST_ATTEMPTS)
+    .as('newest');
+  const last = sql`max(${newest.sentAt}[cardinality(${newest.sentAt})])`;
+  const [row] = await db
+    .select({ at: sql<number>`coalesce(extract(epoch from ${last}) * 1000, 0)::float8` })
+    .from(newest);
+  return row?.at ?? 0;
+}
+
+/** True if an attempt has the charge's id, or if `verify --adopt` was completed after the charge. */
+async function isKnownCharge(
+  db: Db,
+  { gatewayChargeId, createdAt }: { gatewayChargeId: string; createdAt: number },
+): Promise<boolean> {
+  const isAdoption = and(eq(operatorActions.command, ADOPTED), gte(operatorActions.at, createdAt));
+  return (
+    (await db.$count(paymentAttempts, eq(paymentAttempts.gatewayChargeId, gatewayChargeId))) > 0 ||
+    (await db.$count(operatorActions, isAdoption)) > 0
+  );
 }
 
 /** Returns the merchants that have an account of this name, at most one in each mode. */

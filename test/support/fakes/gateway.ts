@@ -43,6 +43,7 @@ export function createFakeGateway(faults: GatewayFaults) {
     prepare: null,
     withdraw: null,
     readEvents: null,
+    newestCharge: null,
     lookupDispute: null,
     lookupMethod: async () => ({ kind: 'removed' }),
     lookupRefund: async () => ({ kind: 'absent' }),

@@ -198,7 +198,7 @@ export async function recordChargeId(
 ): Promise<boolean> {
   const found = await db
     .update(paymentAttempts)
-    .set({ gatewayChargeId })
+    .set({ gatewayChargeId, state: 'UNKNOWN', isAccountRefused: false })
     .where(
       and(
         eq(paymentAttempts.gatewayKey, key),

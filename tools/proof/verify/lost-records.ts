@@ -26,7 +26,7 @@ const CHARGES = (condition: string): string => `
 
 const LOST = `a.id is null and b.created_at < ${MAYBE_NEWER}`;
 
-const UNNAMED = `a.state in ('SENDING', 'UNKNOWN') and a.gateway_charge_id is null
+const UNNAMED = `a.state in ('SENDING', 'UNSENT', 'UNKNOWN') and a.gateway_charge_id is null
   and b.created_at < ${MAYBE_NEWER}`;
 
 const REFUNDS = `

@@ -1,5 +1,5 @@
 import type { Db } from '../../../db/client.ts';
-import { findMerchantGateways } from '../../../db/repositories/merchants/gateways.ts';
+import { gatewayRows } from '../../../db/repositories/merchants/gateways.ts';
 import { readDemoFile } from '../../embedded/demo-file.ts';
 import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
 import { createMerchantGateways } from '../../../gateways/merchant-gateways.ts';
@@ -37,7 +37,7 @@ export function gatewaysOf(place: Place, db: Db): GatewayRegistry {
       apiKey: place.gatewayKey ?? '',
       timeoutMs: GATEWAY_TIMEOUT_MS,
     }),
-    accountsOf: (merchantId) => findMerchantGateways(db, merchantId),
+    ...gatewayRows(db),
     sealing: createSealing(place.encryptionKeys),
     stripe: { url: place.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
   });
