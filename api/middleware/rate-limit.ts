@@ -1,7 +1,9 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { callerOf, pathParam } from '../context.ts';
+import { callerOf } from '../context.ts';
 import type { Context } from '../context.ts';
 import { DomainError } from '../../domain/errors.ts';
+import { isId } from '../../domain/ids.ts';
+import { memberOf } from '../../domain/subscription/read-command.ts';
 import ipaddr from 'ipaddr.js';
 
 /** Limits of one merchant in one API process. A time window starts with its first request. */
@@ -26,10 +28,12 @@ export function rateLimit({ rateLimits }: Deps) {
   };
 }
 
+/** Of the subscription that the path or the body names. */
 export function readLimit({ rateLimits }: Deps) {
   const consume = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
-    await consume(`${callerOf(ctx).id} ${pathParam(ctx, 'subscriptionId')}`);
+    const id = ctx.params['subscriptionId'] ?? memberOf(ctx.state.body, 'subscriptionId');
+    if (isId('sub', id)) await consume(`${callerOf(ctx).id} ${id}`);
     await next();
   };
 }

@@ -25,8 +25,8 @@ refused. An optional field that is null or an empty string counts as absent. An 
 \`route_not_found\`. A known path with an unknown method is answered 405 \`method_not_allowed\`.
 
 Each merchant may send 100 requests a second, unless another limit is configured. A request beyond the
-limit is answered 429 \`rate_limit_exceeded\` with \`Retry-After\`. One subscription can be read 10 times
-a second. Do not poll: subscribe to events.
+limit is answered 429 \`rate_limit_exceeded\` with \`Retry-After\`. One subscription can be read or simulated
+10 times a second. Do not poll: subscribe to events.
 
 ## Idempotency
 

@@ -167,6 +167,7 @@ export const simulateSubscription = route({
   method: 'post',
   path: '/subscription/simulate',
   isReading: true,
+  isReadLimited: true,
   tag: 'Subscriptions',
   summary: 'See what a subscription will do',
   description:

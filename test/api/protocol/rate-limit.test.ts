@@ -147,4 +147,18 @@ describe('the rate limit', () => {
     expect(await read('timeline')).toBe(429);
     expect(await read('get-subscription')).toBe(429);
   });
+
+  test('counts a simulation of a subscription as a read of it [D-22, D-58]', async ({ api }) => {
+    const merchant = await newMerchant(api);
+    const post = (path: string, body: object) => api.call('POST', path, { body, as: merchant });
+    const created = await post('/subscription/create', subscriptionBody());
+    const { subscriptionId } = created.json as { subscriptionId: string };
+    const again = () => post('/subscription/simulate', { subscriptionId });
+    expect(await inTurn(3, again)).toEqual([200, 200, 429]);
+    const read = () =>
+      api.call('GET', `/subscription/upcoming/${subscriptionId}`, { as: merchant });
+    expect(await inTurn(1, read)).toEqual([429]);
+    const ofNew = () => post('/subscription/simulate', subscriptionBody());
+    expect(await inTurn(3, ofNew)).toEqual([200, 200, 200]);
+  });
 });
