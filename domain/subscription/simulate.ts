@@ -72,13 +72,19 @@ export interface Simulated {
 }
 
 /** Plays `script` from `nowAt` on, until nothing is due any more, or else until `untilAt`, or 120 more cycles are paid. */
-export function simulate(
-  state: SubscriptionState,
-  nowAt: number,
-  retryPlan: RetryPlan,
-  script: Script,
-): Simulated {
-  return new Life(state, nowAt, retryPlan, script).play();
+export function simulate(...from: ConstructorParameters<typeof Life>): Simulated {
+  const simulation = simulateByStep(...from);
+  for (;;) {
+    const { done, value } = simulation.next();
+    if (done) return value;
+  }
+}
+
+/** As {@link simulate}; yields after each step, of which a simulation may have thousands. */
+export function simulateByStep(
+  ...from: ConstructorParameters<typeof Life>
+): Generator<void, Simulated> {
+  return new Life(...from).play();
 }
 
 /** The steps before the first due step of a new subscription: its creation. */
@@ -114,13 +120,14 @@ class Life {
       script.untilAt === undefined ? state.cyclesCharged + SIMULATED_CYCLES_MAX : Infinity;
   }
 
-  play(): Simulated {
+  *play(): Generator<void, Simulated> {
     let isComplete = false;
     while (this.steps.length < STEPS_MAX && this.state.cyclesCharged < this.cyclesMax) {
       if (!this.advance()) {
         isComplete = true;
         break;
       }
+      yield;
     }
     return {
       steps: this.steps,

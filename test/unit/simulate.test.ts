@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
-import { simulate } from '../../domain/subscription/simulate.ts';
+import { inParts } from '../../api/routes/subscriptions/simulate.ts';
+import { simulate, simulateByStep } from '../../domain/subscription/simulate.ts';
 import { iso, subscribed, UNKNOWN } from '../support/simulation.ts';
 import type { Simulation } from '../support/simulation.ts';
 
@@ -46,4 +47,19 @@ test('a simulation charges the new card after the charge of unknown outcome that
       '2026-03-10 ENDED: cycle 3 paid, 19.99 USD',
     ]);
   }
+});
+
+test('other requests proceed after every 20 steps of a simulation [D-58, D-22]', async () => {
+  const { state, now } = subscribed('2026-01-10', { cycleCount: 25 });
+  const done: string[] = [];
+  const declineOf = () => {
+    done.push('charge');
+    return null;
+  };
+  setImmediate(() => done.push('other request'));
+  const script = { outcomes: [], commands: [], declineOf };
+  await inParts(simulateByStep(state, now, DEFAULT_RETRY_PLAN, script));
+  // A charge has two steps: the wait until its date, and the charge. The first cycle is paid.
+  expect(done.indexOf('other request')).toBe(10);
+  expect(done).toHaveLength(25);
 });
