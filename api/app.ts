@@ -8,7 +8,7 @@ import { deadline } from './middleware/deadline.ts';
 import { errorBoundary } from './middleware/errors.ts';
 import { intentAddress, knownRoute, readableHead } from './middleware/known-route.ts';
 import { jsonBody } from './middleware/json-body.ts';
-import { rateLimit, readLimit } from './middleware/rate-limit.ts';
+import { costlyInTurn, rateLimit, readLimit } from './middleware/rate-limit.ts';
 import { securityHeaders } from './middleware/security-headers.ts';
 import { unreadBody } from './middleware/unread-body.ts';
 import { checkoutRoutes } from './pages/checkout/page.tsx';
@@ -78,7 +78,10 @@ export function createRouters(
   merchants.use(check); // before the body is read, so that only known callers can upload
   merchants.use(rateLimit(deps)); // after authentication, so that only the merchant's own requests count
   merchants.use(jsonBody(ROUTES));
-  registerRoutes(merchants, deps, ROUTES, readLimit(deps));
+  registerRoutes(merchants, deps, ROUTES, {
+    readLimit: readLimit(deps),
+    costlyInTurn: costlyInTurn(),
+  });
 
   return { open, pages, merchants };
 }

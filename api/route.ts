@@ -53,6 +53,8 @@ interface Declaration<
   readonly answer: OperationAnswer<Schema> | 'no content';
   readonly isTestOnly?: true;
   readonly isReadLimited?: true;
+  /** Of a merchant's costly requests one runs at a time. Every route with a `limit` is costly. */
+  readonly isCostly?: true;
   readonly handle: (
     call: Call<NoInfer<Path>, Query, Body>,
     deps: ApiDeps,
@@ -61,6 +63,7 @@ interface Declaration<
 
 export interface Route extends Operation {
   readonly isReadLimited?: true;
+  readonly isCostly?: true;
   readonly serve: (deps: ApiDeps) => (ctx: Context) => Promise<void>;
 }
 
@@ -149,15 +152,19 @@ function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Shape>): v
   ctx.set('Ignored-Fields', text);
 }
 
+type Middleware = (ctx: Context, next: () => Promise<unknown>) => Promise<void>;
+
 export function registerRoutes(
   router: Router<RequestState>,
   deps: ApiDeps,
   routes: readonly Route[],
-  readLimit: (ctx: Context, next: () => Promise<unknown>) => Promise<void>,
+  limits: Readonly<Record<'readLimit' | 'costlyInTurn', Middleware>>,
 ): void {
-  for (const { method, path, isReadLimited, serve } of routes) {
-    const serveRoute = serve(deps);
-    if (isReadLimited) router[method](path, readLimit, serveRoute);
-    else router[method](path, serveRoute);
+  for (const { method, path, query, isReadLimited, isCostly, serve } of routes) {
+    const first = [
+      ...(isReadLimited ? [limits.readLimit] : []),
+      ...(isCostly || query?.['limit'] ? [limits.costlyInTurn] : []),
+    ];
+    router[method](path, ...first, serve(deps));
   }
 }

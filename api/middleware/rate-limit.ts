@@ -38,6 +38,39 @@ export function readLimit({ rateLimits }: Deps) {
   };
 }
 
+/** At most 130 ms each on a slow machine, so that the last one waits less than 3 s. */
+const COSTLY_WAITING_MAX = 20;
+
+/**
+ * Runs one costly request of a merchant at a time; throws `rate_limit_exceeded` if 20 wait. The requests of other
+ * merchants are handled in between.
+ */
+export function costlyInTurn() {
+  const queues = new Map<string, { last: Promise<unknown>; count: number }>();
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    const { id } = callerOf(ctx);
+    const queue = queues.get(id) ?? { last: Promise.resolve(), count: 0 };
+    if (queue.count > COSTLY_WAITING_MAX) {
+      throw new DomainError('rate_limit_exceeded', undefined, { retryAfterSeconds: 1 });
+    }
+    queues.set(id, queue);
+    queue.count += 1;
+    const before = queue.last;
+    let end = (): void => undefined;
+    queue.last = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    try {
+      await before;
+      await next();
+    } finally {
+      queue.count -= 1;
+      if (queue.count === 0) queues.delete(id);
+      setImmediate(end);
+    }
+  };
+}
+
 function createLimiter(points: number, { windowSeconds }: RateLimits) {
   const limiter = new RateLimiterMemory({ points, duration: windowSeconds });
   return async (key: string): Promise<void> => {

@@ -26,7 +26,8 @@ refused. An optional field that is null or an empty string counts as absent. An 
 
 Each merchant may send 100 requests a second, unless another limit is configured. A request beyond the
 limit is answered 429 \`rate_limit_exceeded\` with \`Retry-After\`. One subscription can be read or simulated
-10 times a second. Do not poll: subscribe to events.
+10 times a second. Of a merchant's lists and simulations, one runs at a time and 20 wait; further ones get the same
+answer. Do not poll: subscribe to events.
 
 ## Idempotency
 

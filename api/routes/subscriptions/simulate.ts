@@ -170,6 +170,7 @@ export const simulateSubscription = route({
   path: '/subscription/simulate',
   isReading: true,
   isReadLimited: true,
+  isCostly: true,
   tag: 'Subscriptions',
   summary: 'See what a subscription will do',
   description:

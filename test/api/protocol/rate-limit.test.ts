@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { limitsPerSecond } from '../../../api/middleware/rate-limit.ts';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
@@ -18,7 +19,8 @@ const test = apiTest
   )
   .extend('short', { scope: 'file' }, ({ createApi }) =>
     createApi({ rateLimits: { windowSeconds: 1, requests: 1, readsOfOneSubscription: 1 } }),
-  );
+  )
+  .extend('unlimited', { scope: 'file' }, ({ createApi }) => createApi({}));
 
 /** Creates a merchant that has sent no request. */
 const newMerchant = ({ db, pepper }: ApiEnvironment) =>
@@ -161,4 +163,27 @@ describe('the rate limit', () => {
     const ofNew = () => post('/subscription/simulate', subscriptionBody());
     expect(await inTurn(3, ofNew)).toEqual([200, 200, 200]);
   });
+});
+
+test('one list or simulation of a merchant runs at a time, 20 wait, and further ones are refused [D-22]', async ({
+  unlimited: { db, call, other },
+}) => {
+  const list = () => call('GET', '/subscription?limit=100');
+  const created = await call('POST', '/subscription/create', { body: subscriptionBody() });
+  const { subscriptionId } = created.json as { subscriptionId: string };
+  const simulate = () => call('POST', '/subscription/simulate', { body: { subscriptionId } });
+  const sent = await db.transaction(async (tx) => {
+    await tx.execute(sql`lock table subscription in access exclusive mode`);
+    const answers = Array.from({ length: 22 }, (_, index) => (index % 2 ? simulate() : list()));
+    const refused = await Promise.any(
+      answers.map(async (answer) => ((await answer).status === 429 ? answer : Promise.reject())),
+    );
+    expect(refused.headers['retry-after']).toBe('1');
+    expect(refused.json).toMatchObject({ errorCode: 'rate_limit_exceeded' });
+    // The others wait for the locked table. A list of another merchant waits for none of them.
+    expect(await call('GET', '/customer?limit=100', { as: other })).toMatchObject({ status: 200 });
+    return answers;
+  });
+  const statuses = (await Promise.all(sent)).map(({ status }) => status);
+  expect(statuses.toSorted((a, b) => a - b)).toEqual([...Array<number>(21).fill(200), 429]);
 });
