@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 
@@ -88,4 +88,51 @@ describe('the documents', () => {
     }
     expect(wrong).toEqual([]);
   });
+});
+
+/** Files and folders in which a document tells people to keep secrets, or a documented command writes data. */
+async function documentedPlaces(): Promise<string[]> {
+  const settings = ['.env.example', 'docker-compose.yml'].map((file) => readFile(file, 'utf8'));
+  const texts = [...documents.map(({ text }) => text), ...(await Promise.all(settings))];
+  const file = (text: string) =>
+    matches(text, /(?:-file|html|history|csv|svg|json) (\w[\w-]*\.\w+)/g);
+  const all = texts.flatMap((text) => [
+    ...file(text),
+    ...matches(text, / < ([\w-]+\.\w+)$/gm),
+    ...matches(text, /([\w.-]+\.jsonl)/g),
+    ...matches(text, /cp \.env\.example (\S+)/g),
+    ...matches(text, /--download \d+ (\w+)/g).map((folder) => `${folder}/run.json`),
+    ...matches(text, /^# DATA_DIR=(\S+)$/gm).flatMap((folder) => [
+      `${folder}/secrets.json`,
+      `${folder}-double/secrets.json`,
+    ]),
+  ]);
+  return [...new Set(all)].toSorted();
+}
+
+test('git and the image ignore every documented file of secrets or data', async () => {
+  const places = await documentedPlaces();
+  expect(places).toEqual([
+    '.data-double/secrets.json',
+    '.data/secrets.json',
+    '.env',
+    'day.json',
+    'endpoints.json',
+    'histories/run.json',
+    'key.txt',
+    'life.html',
+    'live-key.txt',
+    'run.json',
+    'subscriptions.jsonl',
+    'subscriptions.report.jsonl',
+  ]);
+  const tracked = places.filter((place) => {
+    const { status } = spawnSync('git', ['check-ignore', '--no-index', '--quiet', place]);
+    return status !== 0;
+  });
+  expect(tracked).toEqual([]);
+  const [first, ...copied] = (await readFile('.dockerignore', 'utf8')).trim().split('\n');
+  expect(first).toBe('*');
+  const inImage = places.filter((place) => copied.includes(`!${place.split('/')[0]}`));
+  expect(inImage).toEqual([]);
 });
