@@ -1,10 +1,14 @@
 import {
+  ApplicationFailure,
   Client,
   Connection,
+  defaultGrpcRetryOptions,
   isGrpcServiceError,
+  makeGrpcRetryInterceptor,
   ServiceError,
   WorkflowExecutionAlreadyStartedError,
   WorkflowNotFoundError,
+  WorkflowUpdateFailedError,
 } from '@temporalio/client';
 import type {
   WorkflowClientInterceptor,
@@ -25,6 +29,9 @@ export const ACCEPT_QUEUED_WITHIN_MS = 12_000;
 /** Time limit in ms from the start of a call to its outcome. After that, the caller gets `pending`. */
 export const ANSWER_WITHIN_MS = 25_000;
 
+/** Text of the server's refusal. */
+const IN_FLIGHT_LIMIT = /concurrent in-flight updates/;
+
 export interface TemporalSettings {
   temporalAddress: string;
   temporalNamespace: string;
@@ -35,6 +42,17 @@ export function temporalConnectionOptions(settings: TemporalSettings) {
   const { connectionOptions } = loadClientConnectConfig();
   return { ...connectionOptions, address: settings.temporalAddress };
 }
+
+const { retryableDecider, ...backoff } = defaultGrpcRetryOptions();
+
+/** The SDK's retries, but not of an update of a run that has ten in flight: its caller offers it again. */
+export const CLIENT_RETRIES = [
+  makeGrpcRetryInterceptor({
+    ...backoff,
+    retryableDecider: (attempt, status) =>
+      !IN_FLIGHT_LIMIT.test(status.details) && retryableDecider(attempt, status),
+  }),
+];
 
 export interface TemporalClient {
   client: Client;
@@ -74,7 +92,10 @@ function tracedCall<T>(name: string, workflowId: string | undefined, call: () =>
 
 /** Returns a client that connects with its first call, so that the API can start without Temporal. */
 export function createTemporalClient(settings: TemporalSettings): TemporalClient {
-  const connection = Connection.lazy(temporalConnectionOptions(settings));
+  const connection = Connection.lazy({
+    ...temporalConnectionOptions(settings),
+    interceptors: CLIENT_RETRIES,
+  });
   const client = new Client({
     connection,
     namespace: settings.temporalNamespace,
@@ -183,6 +204,18 @@ export async function setPriority(
       return false;
     throw error;
   }
+}
+
+/**
+ * True if a run did not take an update: ten others are in flight, or its worker received the update during a local
+ * activity and left it. The update was not executed.
+ */
+export function isNotTaken(error: unknown): boolean {
+  if (error instanceof WorkflowUpdateFailedError) {
+    return error.cause instanceof ApplicationFailure && error.cause.type === 'UnprocessedUpdate';
+  }
+  const cause = error instanceof ServiceError ? error.cause : null;
+  return isGrpcServiceError(cause) && IN_FLIGHT_LIMIT.test(cause.details);
 }
 
 const FAILED_PRECONDITION = 9;

@@ -23,6 +23,7 @@ import {
   ACCEPT_WITHIN_MS,
   ANSWER_WITHIN_MS,
   isNotReady,
+  isNotTaken,
   isQueueMoving,
 } from '../client.ts';
 import { SubscriptionRuns } from './runs.ts';
@@ -38,6 +39,10 @@ export type CommandAnswer =
 /** Time in ms for which a repeat waits. Most outcomes come within the 3 s of a local activity. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 200;
+/** Time in ms after which an update is sent again to a run that did not take it. */
+const TAKE_POLL_MS = 500;
+/** No repeat begins later, so that its 16.5 s end before the deadline of the request, 32 s. */
+const TAKE_WITHIN_MS = 15_000;
 
 /** The public methods, which tests replace. */
 export type SubscriptionWorkflows = Pick<
@@ -81,10 +86,26 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     }
   }
 
+  /** Sends the update again for up to 15 s while the run does not take it ({@link isNotTaken}). */
   private async sendUpdate(ref: SubscriptionRef, command: Command): Promise<CommandAnswer> {
-    const { kind, ...input } = command;
     const startedAt = performance.now();
     failpoint('before_hand_over');
+    for (;;) {
+      try {
+        return await this.sendOnce(ref, command, startedAt);
+      } catch (error) {
+        const isLate = performance.now() - startedAt > TAKE_WITHIN_MS;
+        if (isLate || !isNotTaken(error)) throw error;
+        await sleep(TAKE_POLL_MS);
+      }
+    }
+  }
+
+  private async sendOnce(
+    ref: SubscriptionRef,
+    { kind, ...input }: Command,
+    startedAt: number,
+  ): Promise<CommandAnswer> {
     const workflowId = subscriptionWorkflowId(ref.subscriptionId);
     const update = await acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, {
       workflowId,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { submitCard } from '../../temporal/cards.ts';
 import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
@@ -10,6 +11,7 @@ import { recordTransition } from '../../db/repositories/subscriptions/transition
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
 import { eventStreams } from '../../db/schema/webhooks.ts';
+import { SESSION } from '../support/card-tokens.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 
 const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
@@ -164,6 +166,35 @@ describe('a command', () => {
       expect(answer.kind).toBe('result');
     }
     expect((await env.state(ref)).terms.amountMinor).toBe(212);
+  });
+});
+
+describe('twelve cards at one moment', () => {
+  test('are submitted one after the other while the first charge takes 10 s, and none fails [D-33, D-32]', async ({
+    env,
+  }) => {
+    const { ref } = await unpaidIn(env);
+    const tokens = await Promise.all(Array.from({ length: 12 }, () => env.token()));
+    await env.control('POST', '/control/faults', {
+      operation: 'charge',
+      fault: 'delay',
+      delayMs: 10_000,
+      count: 1,
+      match: { subscriptionId: ref.subscriptionId },
+    });
+    const page = { ...ref, sessionId: SESSION, subjectId: ref.subscriptionId };
+    // Temporal accepts ten updates of one run at a time.
+    const outcomes = await Promise.all(
+      tokens.map((token) => submitCard(env, { ...page, purpose: 'update_method' }, token)),
+    );
+    expect(outcomes).toHaveLength(12);
+    for (const { kind } of outcomes) expect(['decided', 'pending', 'waiting']).toContain(kind);
+    await expect.poll(async () => (await env.state(ref)).status).toBe('ACTIVE');
+    expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual([
+      'succeeded',
+      'declined',
+      'succeeded',
+    ]);
   });
 });
 

@@ -1,4 +1,5 @@
 import { Client, Connection } from '@temporalio/client';
+import { CLIENT_RETRIES } from '../../temporal/client.ts';
 import { temporal } from '@temporalio/proto';
 import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { DefaultLogger, NativeConnection, Runtime } from '@temporalio/worker';
@@ -65,7 +66,7 @@ export interface TemporalPlace {
 export async function connectDevServer(): Promise<TemporalPlace & { teardown(): Promise<void> }> {
   installRuntime();
   const address = inject('temporalAddress');
-  const connection = await Connection.connect({ address });
+  const connection = await Connection.connect({ address, interceptors: CLIENT_RETRIES });
   const nativeConnection = await NativeConnection.connect({ address });
   const client = new Client({ connection, dataConverter });
   const teardown = async () => {
