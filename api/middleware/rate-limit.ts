@@ -1,3 +1,5 @@
+import PQueue from 'p-queue';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { callerOf } from '../context.ts';
 import type { Context } from '../context.ts';
@@ -46,27 +48,21 @@ const COSTLY_WAITING_MAX = 20;
  * merchants are handled in between.
  */
 export function costlyInTurn() {
-  const queues = new Map<string, { last: Promise<unknown>; count: number }>();
+  const queues = new Map<string, PQueue>();
   return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
     const { id } = callerOf(ctx);
-    const queue = queues.get(id) ?? { last: Promise.resolve(), count: 0 };
-    if (queue.count > COSTLY_WAITING_MAX) {
+    const queue = queues.get(id) ?? new PQueue({ concurrency: 1 });
+    if (queue.size >= COSTLY_WAITING_MAX) {
       throw new DomainError('rate_limit_exceeded', undefined, { retryAfterSeconds: 1 });
     }
     queues.set(id, queue);
-    queue.count += 1;
-    const before = queue.last;
-    let end = (): void => undefined;
-    queue.last = new Promise<void>((resolve) => {
-      end = resolve;
-    });
     try {
-      await before;
-      await next();
+      await queue.add(async () => {
+        await nextTurn();
+        await next();
+      });
     } finally {
-      queue.count -= 1;
-      if (queue.count === 0) queues.delete(id);
-      setImmediate(end);
+      if (queue.size + queue.pending === 0) queues.delete(id);
     }
   };
 }
