@@ -5,9 +5,7 @@ type Definitions = Readonly<Record<string, readonly [help: string, ...labels: st
 
 /** Gauges, and counters `_total`, that the API reads from the database at a scrape. */
 const ROWS = {
-  perennial_database_up: [
-    '1 if the database is not read-only and answered for this page within 3 s',
-  ],
+  perennial_database_up: ['1 if the database took a write and answered for this page within 3 s'],
   perennial_renewals_overdue: [
     'Subscriptions whose next step is due and that have no open attempt, at most 10,000. step: charge, or other (the end of a pause, of a cancelled period, of a checkout)',
     'step',

@@ -28,7 +28,7 @@ const DATABASE_WITHIN_MS = 2_000;
 
 /**
  * Serves `/metrics`, and the probes of an orchestrator: `/live` (the event loop turns), `/ready` (migrated, database
- * reachable, not draining; 503 with the reason) and `/status`. None depends on Temporal.
+ * writable, not draining; 503 with the reason) and `/status`. None depends on Temporal.
  */
 export function startProbes(options: ProbeOptions): Probes {
   const { logger } = options;

@@ -7,11 +7,17 @@ import { REPAIR_KINDS, sweepCounts } from '../../schema/sweeps.ts';
 import { countHeld } from './queries.ts';
 
 /**
- * Rejects if the database accepts no writes. The statement locks no row, but Postgres refuses it in a read-only session
- * and on a standby. It waits for no statement except a change of the table.
+ * Rejects if the database is read-only, a standby, or cannot write. The commit flushes the log, and the temporary file of
+ * 1 MB needs free space, as each new page of a table does. Leaves no row, and waits only for a change of the table.
  */
 export async function requireWritable(db: Db): Promise<void> {
-  await db.execute(sql`select from merchant limit 0 for update`);
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`select from merchant limit 0 for update`);
+    await tx.execute(sql`set local work_mem = '64kB'`);
+    await tx.execute(sql`
+      select count(*), pg_logical_emit_message(true, 'perennial', 'probe')
+      from generate_series(1, 30000)`);
+  });
 }
 
 /** Returns what an operator has to know of the rows, by the database's clock. Rejects if it accepts no writes. */
