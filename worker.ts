@@ -18,7 +18,7 @@ import { createSandboxClient } from './gateways/sandbox/client.ts';
 import { loadWorkerConfig } from './runtime/config.ts';
 import { armFailpoint } from './runtime/failpoints.ts';
 import { createLogger } from './runtime/logger.ts';
-import { createMetrics, gatewayObserver } from './runtime/metrics.ts';
+import { createMetrics, gatewayObserver, liveMetrics } from './runtime/metrics.ts';
 import { startProbes } from './runtime/probes.ts';
 import { createSdkMetrics } from './runtime/sdk-metrics.ts';
 import { keepMaintenanceRunning } from './temporal/maintenance.ts';
@@ -72,11 +72,16 @@ const metrics = createMetrics({
   pool: database.poolUse,
   isServed: config.metricsPort !== undefined,
 });
+const temporal = createTemporalClient(config);
 const probeDatabase = createProbeDb(config.databaseUrl, 'perennial-worker-probe');
 const probes = startProbes({
   host: config.host,
   port: config.metricsPort,
-  pages: [() => metrics.text(), ...(sdkMetrics ? [sdkMetrics.text] : [])],
+  pages: [
+    () => metrics.text(),
+    liveMetrics('perennial_temporal_up', () => temporal.reach().then(() => [])),
+    ...(sdkMetrics ? [sdkMetrics.text] : []),
+  ],
   checkDatabase: () => requireWritable(probeDatabase.db),
   status: () => ({
     workers: workers.map((worker) => ({ queue: worker.options.taskQueue, ...worker.getStatus() })),
@@ -85,7 +90,6 @@ const probes = startProbes({
 });
 await requireDirect(db);
 await requireMigrated(db);
-const temporal = createTemporalClient(config);
 const onTemporal = {
   client: temporal.client,
   taskQueuePrefix: config.taskQueuePrefix,

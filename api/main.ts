@@ -14,7 +14,7 @@ import { loadApiConfig } from '../runtime/config.ts';
 import { ConfigError } from '../runtime/environment.ts';
 import { armFailpoint } from '../runtime/failpoints.ts';
 import { createLogger } from '../runtime/logger.ts';
-import { auditMetrics, createMetrics, gatewayObserver, rowMetrics } from '../runtime/metrics.ts';
+import { auditMetrics, createMetrics, gatewayObserver, liveMetrics } from '../runtime/metrics.ts';
 import { startProbes } from '../runtime/probes.ts';
 import { checkUnanswered } from '../runtime/request-scope.ts';
 import { createSealing } from '../runtime/sealing.ts';
@@ -62,13 +62,15 @@ const metrics = createMetrics({
   pool: database.poolUse,
   isServed: config.metricsPort !== undefined,
 });
+const temporal = createTemporalClient(config);
 const probeDatabase = createProbeDb(config.databaseUrl, 'perennial-api-probe');
 const probes = startProbes({
   host: config.host,
   port: config.metricsPort,
   pages: [
     () => metrics.text(),
-    rowMetrics(() => readFigures(probeDatabase.db)),
+    liveMetrics('perennial_temporal_up', () => temporal.reach().then(() => [])),
+    liveMetrics('perennial_database_up', () => readFigures(probeDatabase.db)),
     auditMetrics(() => readViolations(db)),
   ],
   checkDatabase: () => requireWritable(probeDatabase.db),
@@ -77,7 +79,6 @@ const probes = startProbes({
 });
 await requireDirect(db);
 await requireMigrated(db);
-const temporal = createTemporalClient(config);
 const sealing = createSealing(config.encryptionKeys);
 const pepperProblem = await missingPeppers(db, config.credentialPeppers);
 if (pepperProblem !== null) throw new ConfigError([pepperProblem]);

@@ -3,8 +3,11 @@ import { within } from './time-limit.ts';
 
 type Definitions = Readonly<Record<string, readonly [help: string, ...labels: string[]]>>;
 
-/** Gauges, and counters `_total`, that the API reads from the database at a scrape. */
+/** Gauges, and counters `_total`, that are read at a scrape: the first by API and worker, the others by the API from rows. */
 const ROWS = {
+  perennial_temporal_up: [
+    '1 if Temporal found the namespace in its database for this page within 3 s',
+  ],
   perennial_database_up: ['1 if the database took a write and answered for this page within 3 s'],
   perennial_renewals_overdue: [
     'Subscriptions whose next step is due and that have no open attempt, at most 10,000. step: charge, or other (the end of a pause, of a cancelled period, of a checkout)',
@@ -38,8 +41,13 @@ const ROWS = {
   perennial_webhook_oldest_due_seconds: [
     'Time since the oldest delivery that nothing holds back fell due, without endpoints whose breaker is open',
   ],
-  perennial_webhook_breakers_open: ['Active webhook endpoints that failed five times in a row'],
+  perennial_webhook_endpoints_failing: [
+    'Active webhook endpoints that failed three times in a row',
+  ],
   perennial_webhook_endpoints_disabled: ['Webhook endpoints that were deactivated for failures'],
+  perennial_credentials_expiring: [
+    'Credentials that end within 7 days, and were used in the last 7 days, and over an hour after their rotation',
+  ],
   perennial_repairs_total: [
     'Cases that the sweep repaired since the database was created; failed: could not be repaired',
     'kind',
@@ -186,19 +194,18 @@ function fresh(freshForMs: number, read: () => Promise<readonly Sample[]>) {
 }
 
 /**
- * Returns the page of the metrics from the rows. If `read` fails or takes 3 s, the page has only `perennial_database_up 0`,
- * so that no old value looks like a present one.
+ * Returns a page with `up` 1 and the samples. If `read` fails or takes 3 s, the page has only `up` 0, so that no old
+ * value looks like a present one.
  */
-export function rowMetrics(read: () => Promise<readonly Sample[]>): () => Promise<string> {
+export function liveMetrics(
+  up: 'perennial_database_up' | 'perennial_temporal_up',
+  read: () => Promise<readonly Sample[]>,
+): () => Promise<string> {
   const latest = fresh(FRESH_FOR_MS, read);
   return async () => {
-    const samples = await latest().catch(() => []);
-    const up = {
-      name: 'perennial_database_up',
-      labels: {},
-      value: samples.length > 0 ? 1 : 0,
-    } as const;
-    return samplesText([up, ...samples]);
+    const samples = await latest().catch(() => null);
+    const value = samples === null ? 0 : 1;
+    return samplesText([{ name: up, labels: {}, value }, ...(samples ?? [])]);
   };
 }
 

@@ -56,6 +56,8 @@ export const CLIENT_RETRIES = [
 
 export interface TemporalClient {
   client: Client;
+  /** Rejects unless Temporal finds the namespace in its database within 4.5 s. */
+  reach(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -102,7 +104,15 @@ export function createTemporalClient(settings: TemporalSettings): TemporalClient
     dataConverter,
     interceptors: { workflow: [NOTHING_BEHIND_AN_ANSWER, TRACED] },
   });
-  return { client, close: () => connection.close() };
+  const { temporalNamespace: namespace } = settings;
+  return {
+    client,
+    reach: async () =>
+      void (await accepted(client, () =>
+        connection.workflowService.describeNamespace({ namespace }),
+      )),
+    close: () => connection.close(),
+  };
 }
 
 export interface TemporalDeps {

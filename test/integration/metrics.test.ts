@@ -4,7 +4,7 @@ import { readFigures, readViolations } from '../../db/repositories/sweeps/figure
 import { expect, onTestFinished } from 'vitest';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
-import { rowMetrics } from '../../runtime/metrics.ts';
+import { liveMetrics } from '../../runtime/metrics.ts';
 import type { METRICS } from '../../runtime/metrics.ts';
 import { startProbes } from '../../runtime/probes.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -160,6 +160,10 @@ test('steps that are due without a worker count as overdue, but not those on a t
   await api.stop();
 });
 
+const failing = async (env: TestEnvironment) =>
+  (await readFigures(env.db)).find(({ name }) => name === 'perennial_webhook_endpoints_failing')
+    ?.value;
+
 test('rows that need an operator, and endpoints in trouble, are counted with the age of the oldest', async ({
   workerless: env,
 }) => {
@@ -206,14 +210,19 @@ test('rows that need an operator, and endpoints in trouble, are counted with the
   await expect
     .poll(async () => (await page()).get('perennial_webhook_oldest_due_seconds'))
     .toBeGreaterThanOrEqual(600);
+  await env.db.execute(sql`update webhook_config set consecutive_failures = 2`);
+  expect(await failing(env)).toBe(0);
+  await env.db.execute(sql`update webhook_config set consecutive_failures = 3`);
+  expect(await failing(env)).toBe(1);
   await env.db.execute(sql`update webhook_config set consecutive_failures = 5`);
-  await expect.poll(async () => (await page()).get('perennial_webhook_breakers_open')).toBe(1);
+  await expect.poll(async () => (await page()).get('perennial_webhook_endpoints_failing')).toBe(1);
+  // An open breaker is the endpoint's own trouble.
   expect((await page()).get('perennial_webhook_oldest_due_seconds')).toBe(0);
   await env.db.execute(
     sql`update webhook_config set is_active = false, deactivated_reason = 'failed'`,
   );
   await expect.poll(async () => (await page()).get('perennial_webhook_endpoints_disabled')).toBe(1);
-  expect((await page()).get('perennial_webhook_breakers_open')).toBe(0);
+  expect((await page()).get('perennial_webhook_endpoints_failing')).toBe(0);
   await api.stop();
 });
 
@@ -254,6 +263,7 @@ test('the probes of API and worker name their state', async ({ workerless: env }
   for (const port of [apiPort, workerPort]) {
     expect(await probe(port, '/live')).toEqual([200, 'live']);
     expect(await probe(port, '/ready')).toEqual([200, 'ready']);
+    expect((await scrape(port)).get('perennial_temporal_up')).toBe(1);
   }
   const [, status] = await probe(workerPort, '/status');
   const { workers } = JSON.parse(status) as { workers: { queue: string; runState: string }[] };
@@ -264,6 +274,54 @@ test('the probes of API and worker name their state', async ({ workerless: env }
   ]);
   expect(new Set(workers.map(({ runState }) => runState))).toEqual(new Set(['RUNNING']));
   await Promise.all([api.stop(), worker.stop()]);
+});
+
+test('an API that Temporal does not answer is ready, and shows temporal_up 0', async ({
+  workerless: env,
+}) => {
+  const port = await freePort();
+  const variables = {
+    ...env.variables,
+    METRICS_PORT: String(port),
+    TEMPORAL_ADDRESS: `127.0.0.1:${await freePort()}`,
+  };
+  const api = await (await apiProcesses({ ...env, variables })).start();
+  const page = await scrape(port);
+  expect(page.get('perennial_temporal_up')).toBe(0);
+  expect(page.get('perennial_database_up')).toBe(1);
+  expect(await probe(port, '/ready')).toEqual([200, 'ready']);
+  await api.stop();
+});
+
+test('credentials count as expiring in their last 7 days, while they are used over an hour after a rotation [D-20]', async ({
+  workerless: env,
+}) => {
+  const expiring = async () =>
+    (await readFigures(env.db)).find(({ name }) => name === 'perennial_credentials_expiring')
+      ?.value;
+  const set = (values: string) => env.db.execute(sql.raw(`update credential set ${values}`));
+  const { merchantId } = await env.create({ createdAt: Date.now() });
+  await env.db.execute(sql`delete from credential`);
+  await env.db.execute(sql`
+    insert into credential (key_id, merchant_id, secret_hash, pepper_id, created_at, last_used_at)
+    values ('mk_test_1', ${merchantId}, '', '', now() - interval '1 year', now())`);
+  expect(await expiring()).toBe(0);
+  await set("expires_at = now() + interval '8 days'");
+  expect(await expiring()).toBe(0);
+  await set("expires_at = now() + interval '6 days'");
+  expect(await expiring()).toBe(1);
+  await set("last_used_at = now() - interval '8 days'");
+  expect(await expiring()).toBe(0);
+  await set(
+    "replaced_at = now() - interval '2 hours', last_used_at = now() - interval '90 minutes'",
+  );
+  expect(await expiring()).toBe(0);
+  await set('last_used_at = now()');
+  expect(await expiring()).toBe(1);
+  await set('revoked_at = now()');
+  expect(await expiring()).toBe(0);
+  await set('revoked_at = null, expires_at = now()');
+  expect(await expiring()).toBe(0);
 });
 
 // As on a full disk, Postgres then gets no space for a file. Reads, and changes within a page, still succeed.
@@ -298,7 +356,7 @@ test.for([
 
 test('rows that are not answered within 3 s are left out of the page, which is read by one reader at a time', async () => {
   let reads = 0;
-  const page = rowMetrics(() => {
+  const page = liveMetrics('perennial_database_up', () => {
     reads += 1;
     return new Promise(() => undefined);
   });

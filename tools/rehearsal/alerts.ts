@@ -78,13 +78,16 @@ async function poll(withinMs: number, isDone: () => Promise<boolean>): Promise<b
   return false;
 }
 
+/** Without Watchdog, which fires always. */
 async function firing(): Promise<Set<string>> {
   const response = await fetch(`http://${ADDRESS}/api/v1/alerts`);
   const { data } = (await response.json()) as {
     data: { alerts: { state: string; labels: { alertname: string } }[] };
   };
-  const names = data.alerts.filter(({ state }) => state === 'firing');
-  return new Set(names.map(({ labels }) => labels.alertname));
+  const names = data.alerts.flatMap(({ state, labels }) =>
+    state === 'firing' && labels.alertname !== 'Watchdog' ? [labels.alertname] : [],
+  );
+  return new Set(names);
 }
 
 /** The example of ops/prometheus, with the addresses of this machine in place of names. */
@@ -94,9 +97,18 @@ async function startPrometheus(rehearsal: Rehearsal): Promise<void> {
   const ours = containers.filter(({ name }) => /^(api|worker)/.test(name));
   const targets = ours.map(({ address }) => `${address}:9464`);
   const config = join(folder, 'prometheus.yml');
+  const installation = readFileSync('ops/prometheus/installation.yml', 'utf8');
+  const counted = installation.replaceAll(
+    /process: (\w+) }, expr: vector\(1\)/g,
+    (_, name: string) => {
+      const count = ours.filter((one) => one.name.startsWith(name)).length;
+      return `process: ${name} }, expr: vector(${count})`;
+    },
+  );
+  writeFileSync(join(folder, 'installation.yml'), counted);
   const changed = {
     ...example,
-    rule_files: [resolve('ops/prometheus/alerts.yml')],
+    rule_files: [resolve('ops/prometheus/alerts.yml'), 'installation.yml'],
     scrape_configs: [{ job_name: 'perennial', static_configs: [{ targets }] }],
   };
   writeFileSync(config, stringify(changed));
@@ -122,9 +134,9 @@ async function outerDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<Dr
   const client = createMerchantClient({ ...merchant, patienceMs: 60_000 });
   const connection = await Connection.connect({ address: rehearsal.given('TEMPORAL_ADDRESS') });
   const { workflow } = new Client({ connection });
-  const signalGateway = async (kind: NodeJS.Signals) => {
+  const signal = async (name: string, kind: NodeJS.Signals) => {
     for (const one of rehearsal.containers) {
-      if (one.name === 'sandbox-gateway') rehearsal.machine.signal(one, kind);
+      if (one.name === name) rehearsal.machine.signal(one, kind);
     }
   };
   const ids: string[] = [];
@@ -135,7 +147,7 @@ async function outerDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<Dr
   return [
     {
       title: 'an endpoint that refuses connections',
-      alert: 'WebhookBreakersOpen',
+      alert: 'WebhookEndpointsFailing',
       harm: async () => {
         const made = await client.post<{ webhookConfigId: string }>('/webhook', {
           endpoint: 'http://127.0.0.1:9/',
@@ -149,8 +161,20 @@ async function outerDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<Dr
     {
       title: 'a gateway that accepts connections and does not answer',
       alert: 'GatewayFailing',
-      harm: () => signalGateway('SIGSTOP'),
-      mend: () => signalGateway('SIGCONT'),
+      harm: () => signal('sandbox-gateway', 'SIGSTOP'),
+      mend: () => signal('sandbox-gateway', 'SIGCONT'),
+    },
+    {
+      title: 'one of two workers gone',
+      alert: 'InstanceMissing',
+      harm: () => rehearsal.machine.stop('worker-2'),
+      mend: () => rehearsal.up('worker', { variables: LOOPBACK }),
+    },
+    {
+      title: 'a Temporal that accepts connections and does not answer',
+      alert: 'TemporalDown',
+      harm: () => signal('temporal', 'SIGSTOP'),
+      mend: () => signal('temporal', 'SIGCONT'),
     },
     {
       title: `no worker of billing, ${REAL_TIME_SUBSCRIPTIONS} renewals due`,

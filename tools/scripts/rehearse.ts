@@ -28,7 +28,7 @@ const { restore, alerts } = commandLine(
   'Starts the services of docker-compose.yml without containers.',
 )
   .option('--restore', 'restore the product and then Temporal to a backup, in place of the kills')
-  .option('--alerts', 'break six parts and time the alerts of Prometheus, in place of the kills')
+  .option('--alerts', 'break eight parts and time the alerts of Prometheus, in place of the kills')
   .parse()
   .opts<{ restore?: true; alerts?: true }>();
 

@@ -31,6 +31,7 @@ export async function readFigures(db: Db) {
     ...aged('perennial_reviews_open', {}, await readReviews(db)),
     figure('perennial_subscriptions_held', {}, await countHeld(db)),
     ...(await readEndpoints(db)),
+    await readExpiring(db),
     ...(await readRepairs(db)),
   ];
 }
@@ -136,9 +137,13 @@ function readReviews(db: Db): Promise<Waiting> {
  * sends one attempt at a time, so its endpoint's deliveries count as its own trouble.
  */
 async function readEndpoints(db: Db) {
-  const [row] = await db.execute<{ oldestDueSeconds: number; open: number; disabled: number }>(sql`
+  const [row] = await db.execute<{
+    oldestDueSeconds: number;
+    failing: number;
+    disabled: number;
+  }>(sql`
     select coalesce(max(extract(epoch from now() - due.at)), 0)::float8 as "oldestDueSeconds",
-      count(*) filter (where c.is_active and c.consecutive_failures >= ${OPENS_AFTER_FAILURES})::int as open,
+      count(*) filter (where c.is_active and c.consecutive_failures >= ${HOLDS_BACK_FAILURES})::int as failing,
       count(*) filter (where c.deactivated_reason is not null)::int as disabled
     from webhook_config c
     left join lateral (
@@ -156,9 +161,18 @@ async function readEndpoints(db: Db) {
     where c.deleted_at is null`);
   return [
     figure('perennial_webhook_oldest_due_seconds', {}, row?.oldestDueSeconds ?? 0),
-    figure('perennial_webhook_breakers_open', {}, row?.open ?? 0),
+    figure('perennial_webhook_endpoints_failing', {}, row?.failing ?? 0),
     figure('perennial_webhook_endpoints_disabled', {}, row?.disabled ?? 0),
   ];
+}
+
+/** Without the time after a rotation that a merchant needs to change to the new credential. */
+async function readExpiring(db: Db) {
+  const [row] = await db.execute<{ count: number }>(sql`
+    select count(*)::int as count from credential
+    where revoked_at is null and expires_at > now() and expires_at < now() + interval '7 days'
+      and last_used_at > greatest(now() - interval '7 days', replaced_at + interval '1 hour')`);
+  return figure('perennial_credentials_expiring', {}, row?.count ?? 0);
 }
 
 async function readRepairs(db: Db) {
