@@ -238,11 +238,15 @@ describe('docker-compose.yml', () => {
       expect(source.startsWith('./') ? existsSync(source) : source in volumes).toBe(true);
     }
     expect([...new Set(sources)].toSorted()).toEqual([
+      './docker/archive-wal.sh',
+      './docker/backup.sh',
       './docker/currency-limits.json',
       './docker/postgres-roles.sql',
+      './docker/restore.sh',
       './docker/temporal-dynamic-config.yaml',
       './docker/temporal-namespace.sh',
       './docker/temporal-schema.sh',
+      'backups',
       'postgres',
     ]);
   });
