@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parse } from 'yaml';
 
 export type Volume =
@@ -92,7 +92,9 @@ export function containerOf(
     `127.77.${Object.keys(services).indexOf(host) + 1}.${host === name ? replica : 1}`;
   const mounts = (service.volumes ?? []).map((volume) => {
     const { source, target } = typeof volume === 'string' ? splitVolume(volume) : volume;
-    return [target, resolve(source)] as const;
+    // Each replica has its own named volumes.
+    const own = join(dirname(image.app), 'volumes', `${source}-${replica}`);
+    return [target, /^[./]/.test(source) ? resolve(source) : own] as const;
   });
   const places: [from: string, to: string][] = [['/app', image.app]];
   // A published port of this machine leads to its container.
@@ -102,7 +104,10 @@ export function containerOf(
     }
   }
   const here = (text: string): string =>
-    [...mounts, ...places].reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
+    places.reduce(
+      (changed, [from, to]) => changed.replaceAll(from, to),
+      inContainer({ mounts }, text),
+    );
   const address = addressOf(name);
   const host = new RegExp(`(?<=^|[/@])(${Object.keys(services).join('|')})(?=:\\d)`);
   const variable = ([key, value]: [string, string]): [string, string] => {
@@ -126,6 +131,10 @@ export function containerOf(
       .map((part) => part.replace(/127\.0\.0\.1|localhost/, address)),
   };
 }
+
+/** The text with each path of a mount replaced by its path on this machine. */
+export const inContainer = ({ mounts }: Pick<Container, 'mounts'>, text: string): string =>
+  mounts.reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
 
 function splitVolume(volume: string) {
   const [source = '', target = ''] = volume.split(':');

@@ -9,6 +9,7 @@ import { postgresService } from '../embedded/postgres.ts';
 import { openProcessTable } from '../embedded/process-table.ts';
 import { supervise } from '../embedded/services.ts';
 import type { Program, SupervisedService } from '../embedded/services.ts';
+import { inContainer } from './composition.ts';
 import type { Container, Image } from './composition.ts';
 
 const READY_WITHIN_MS = 180_000;
@@ -16,6 +17,8 @@ const JOB_WITHIN_MS = 180_000;
 const HEALTHCHECK_WITHIN_MS = 5_000;
 const HEALTHCHECK_EVERY_MS = 500;
 const POLL_MS = 50;
+/** The data folder of the image. */
+const POSTGRES_DATA = '/var/lib/postgresql/18/docker';
 
 /** Copies what the Dockerfile copies, and runs its commands of Node. */
 export async function buildImage(app: string): Promise<Image> {
@@ -73,7 +76,7 @@ export function createMachine(folder: string, programs: string) {
     async start(container: Container): Promise<void> {
       const { name, service } = container;
       const isPostgres = service.image.startsWith('postgres:');
-      const data = join(folder, 'postgres-data');
+      const data = inContainer(container, POSTGRES_DATA);
       if (isPostgres && !existsSync(data)) await initialisePostgres(container, data);
       const waitMs = Number.parseInt(service.stop_grace_period ?? '10', 10) * 1_000;
       const supervised = supervise(

@@ -5,9 +5,12 @@ import postgres from 'postgres';
 import type { Report } from '../embedded/progress.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import type { MerchantClientOptions } from '../scripts/client/merchant-client.ts';
-import { containerOf, inOrder, readComposition } from './composition.ts';
+import { containerOf, inContainer, inOrder, readComposition } from './composition.ts';
 import type { Container, Image } from './composition.ts';
 import { createMachine } from './machine.ts';
+
+/** The replica of Postgres with the gateway's book, which a backup of the product does not hold. */
+export const BOOK = 2;
 
 const JOBS = ['temporal-schema', 'temporal-namespace', 'migrate'];
 
@@ -64,7 +67,7 @@ export class Rehearsal {
   async start(): Promise<void> {
     for (const name of inOrder(this.services)) {
       await (JOBS.includes(name) ? this.job(name) : this.up(name));
-      if (name === 'postgres') await this.sql(name)`create database gateway_book owner perennial`;
+      if (name === 'postgres') await this.add(this.make(name, BOOK));
     }
     this.say('as docker compose up does the second time, each job runs again:');
     for (const name of JOBS) await this.job(name);
@@ -132,13 +135,44 @@ export class Rehearsal {
   }
 
   /** A session of the superuser. It ends with the rehearsal. */
-  sql(database: string): postgres.Sql {
+  sql(database: string, replica = 1): postgres.Sql {
     const url = new URL(this.given('DATABASE_URL'));
     const password = this.secrets.postgresPassword;
-    Object.assign(url, { username: 'postgres', password, pathname: `/${database}` });
+    const hostname = this.make('postgres', replica).address;
+    Object.assign(url, { username: 'postgres', password, hostname, pathname: `/${database}` });
     const session = postgres(url.href, { max: 1, onnotice: () => undefined });
     this.sessions.push(session);
     return session;
+  }
+
+  /** Runs the commands `docker compose …` of the nth block of a section of docs/operations.md. */
+  async follow(section: string, block: number, variables: Record<string, string> = {}) {
+    const document = readFileSync('docs/operations.md', 'utf8');
+    const text = document.split(`\n## ${section}\n`)[1]?.split('```')[2 * block + 1] ?? '';
+    const lines = text.split('\n').filter((line) => line.startsWith('docker compose '));
+    if (lines.length === 0) throw new Error(`docs/operations.md has no commands in ${section}`);
+    for (const line of lines) {
+      this.say(line);
+      const words = line.replaceAll(/"?\$(\w+)"?/g, (_, name: string) => variables[name] ?? '');
+      await this.compose(words.match(/(?<=')[^']*(?=')|[^\s']+/g)?.slice(2) ?? []);
+    }
+  }
+
+  private async compose([verb = '', ...words]: string[]): Promise<void> {
+    const plain = words.filter((word) => !word.startsWith('-'));
+    if (verb === 'stop') {
+      for (const { name } of this.containers.toReversed()) await this.machine.stop(name);
+    } else if (verb === 'up') {
+      for (const name of plain) await this.up(name);
+    } else {
+      // exec: `postgres sh …`; run: `--entrypoint sh postgres …`
+      const [service = '', ...rest] = verb === 'run' ? plain.slice(1) : plain;
+      const container = this.make(service);
+      const command = verb === 'run' ? ['sh', ...rest] : rest;
+      const environment = { ...container.environment, PGHOST: container.address };
+      const here = command.map((word) => inContainer(container, word));
+      this.say((await this.machine.run({ ...container, environment, command: here })).trim());
+    }
   }
 
   async down(): Promise<void> {
@@ -163,9 +197,9 @@ export class Rehearsal {
     const environment = { ...container.environment, ...variables };
     if (name === 'temporal-ui') return this.webUi(container);
     if (name !== 'sandbox-gateway') return { ...container, environment };
-    // The gateway's book has its own database, as a real gateway's has.
-    const book = new URL('/gateway_book', environment['DATABASE_URL']).href;
-    return { ...container, environment: { ...environment, DATABASE_URL: book } };
+    const book = new URL(environment['DATABASE_URL'] ?? '');
+    book.hostname = this.make('postgres', BOOK).address;
+    return { ...container, environment: { ...environment, DATABASE_URL: book.href } };
   }
 
   /** In its container the Web UI listens on every address. Here it gets the image's settings with one address. */

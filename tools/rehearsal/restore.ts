@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createMerchantClient } from '../scripts/client/merchant-client.ts';
 import { subscribe } from '../scripts/client/monthly.ts';
 import { waitFor } from '../scripts/client/wait-for.ts';
+import { BOOK } from './rehearsal.ts';
 import type { Merchant, Rehearsal } from './rehearsal.ts';
 
 const SUBSCRIPTIONS = 10;
@@ -12,11 +13,14 @@ const ADOPTIONS_MAX = 10;
 /** Time in ms for the sweeps to repair what they find, before the records are compared. */
 const REPAIRED_AFTER_MS = 90_000;
 
-/** Restores the product, then Temporal, to a backup from before renewals; the gateway must make no charge again. */
+/**
+ * Restores the product, then Temporal, then both by the commands of docs/operations.md, to an instant before renewals. The
+ * gateway must make no charge again.
+ */
 export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
   const { say } = rehearsal;
   const superuser = rehearsal.sql('postgres');
-  const book = rehearsal.sql('gateway_book');
+  const book = rehearsal.sql('perennial', BOOK);
   const keys = async (): Promise<string[]> => {
     const rows = await book<{ key: string }[]>`
       select key from sandbox_gateway.charge where outcome = 'succeeded' order by key`;
@@ -45,10 +49,12 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   for (const subscriptionId of ids.slice(0, RENEWED)) {
     await client.post('/subscription/edit', { subscriptionId, newNextPaymentDate });
   }
+  await rehearsal.follow('Backups', 0);
   await stop('api', 'worker', 'temporal');
   for (const name of ['perennial', 'temporal', 'temporal_visibility']) {
     await copy(name, `backup_${name}`);
   }
+  const backupAt = new Date().toISOString();
   say(`backup: ${SUBSCRIPTIONS} subscriptions are paid, ${RENEWED} of them renew soon`);
   await start('temporal', 'api', 'worker');
   const lost = ids.slice(RENEWED);
@@ -67,19 +73,7 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await copy('perennial', 'newest');
   await copy('backup_perennial', 'perennial');
   say('the product is restored, Temporal is not; as docs/operations.md says:');
-  /** True if a record was booked or a run released, so that a repeat may find more. */
-  const adopt = async (): Promise<boolean> => {
-    const told = (await rehearsal.adopt()).filter((line) => /^ {2}[+!]/.test(line));
-    for (const line of told) say(line);
-    return told.some((line) => line.startsWith('  +'));
-  };
-  await adopt();
-  await start('worker');
-  for (let n = 0, mayFindMore = true; n < ADOPTIONS_MAX && mayFindMore; n += 1) {
-    mayFindMore = await adopt();
-  }
-  await start('api');
-  await sleep(REPAIRED_AFTER_MS);
+  await recover(rehearsal);
   await expectSame(before, 'the restore of the product');
 
   await stop('api', 'worker', 'temporal');
@@ -90,4 +84,26 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await sleep(REPAIRED_AFTER_MS);
   await expectSame(before, 'the restore of Temporal');
   await rehearsal.expectRight();
+  // The last drill: at the instant of the backup one charge's subscription does not exist, so not all records agree.
+  await rehearsal.follow('Backups', 1, { TIME: backupAt });
+  say(`both are restored to ${backupAt}:`);
+  await recover(rehearsal);
+  await expectSame(before, 'the restore of both');
+}
+
+/** Books what the gateways have, and starts workers and API, as docs/operations.md says. */
+async function recover(rehearsal: Rehearsal): Promise<void> {
+  /** True if a record was booked or a run released, so that a repeat may find more. */
+  const adopt = async (): Promise<boolean> => {
+    const told = (await rehearsal.adopt()).filter((line) => /^ {2}[+!]/.test(line));
+    for (const line of told) rehearsal.say(line);
+    return told.some((line) => line.startsWith('  +'));
+  };
+  await adopt();
+  await rehearsal.up('worker');
+  for (let n = 0, mayFindMore = true; n < ADOPTIONS_MAX && mayFindMore; n += 1) {
+    mayFindMore = await adopt();
+  }
+  await rehearsal.up('api');
+  await sleep(REPAIRED_AFTER_MS);
 }

@@ -27,7 +27,10 @@ const { restore, alerts } = commandLine(
   'run rehearse',
   'Starts the services of docker-compose.yml without containers.',
 )
-  .option('--restore', 'restore the product and then Temporal to a backup, in place of the kills')
+  .option(
+    '--restore',
+    'restore the product, then Temporal, then both to a backup, in place of the kills',
+  )
   .option('--alerts', 'break eight parts and time the alerts of Prometheus, in place of the kills')
   .parse()
   .opts<{ restore?: true; alerts?: true }>();
