@@ -81,6 +81,11 @@ export function chargeKey(intentId: string, attemptNumber: number): string {
   return `charge:${intentId}:${attemptNumber}`;
 }
 
+/** Returns the number of the attempt whose key {@link chargeKey} made. */
+export function attemptNumberOf(gatewayKey: string): number {
+  return Number(gatewayKey.slice(gatewayKey.lastIndexOf(':') + 1));
+}
+
 /** The command id of every charge outside a cycle. Each has an intent of its own, within which the id is unique. */
 export const DIRECT_COMMAND = 'direct';
 

@@ -166,7 +166,7 @@ export const paymentAttempts = pgTable(
     payerLeftAt: instant('payer_left_at'),
     /** Business time: the time of the subscription's test clock, else real time. */
     createdAt: instant('created_at').notNull(),
-    /** Why the attempt on a billing cycle was opened; null outside the cycles and for a row from the gateway's book. */
+    /** Why the attempt on a billing cycle was opened; null outside the cycles and for a decline from the gateway's book. */
     cause: jsonb('cause').$type<ChargeCause>(),
     /** Real time before each send that the gateway may have received. */
     sentAt: instants('sent_at')

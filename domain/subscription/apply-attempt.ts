@@ -1,6 +1,7 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
 import { stopsAutomaticRetries } from '../declines.ts';
 import { lookupDelayMs, lookupsAfter, REVIEW_DELAY_MS } from '../delays.ts';
+import { attemptNumberOf } from '../payment-intent.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
@@ -10,6 +11,7 @@ import { causeOf } from './charge-cause.ts';
 import { changed, entryEvents, intentEvent, next, ofAttempt, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
+import type { ChargeAtGateway } from './entries.ts';
 import { cancelAt, newOwedCycle, lowestNextIndex } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
@@ -111,6 +113,28 @@ export function attemptPatch(
       ...(sessionId === undefined ? {} : { sessionId }),
     },
   };
+}
+
+/** Opens the attempt of a charge in the gateway's book, whose amount and date count. Its look-up is due at once. */
+export function applyAdoption(
+  state: SubscriptionState,
+  { gatewayKey, amountMinor, currency, dueAt }: ChargeAtGateway & { dueAt: number },
+  now: number,
+  realNow: number,
+): Change {
+  const start = { trigger: 'scheduled', commandId: null, now, realNow } as const;
+  const { owed, openAttempt } = attemptPatch(owe(state, dueAt), start);
+  const attemptNumber = attemptNumberOf(gatewayKey);
+  const { cycleNumber } = owed;
+  const facts = { cycleNumber, gatewayKey, amountMinor, currency, dueAt };
+  return changed(
+    state,
+    {
+      owed: { ...owed, amountMinor, attempts: attemptNumber },
+      openAttempt: { ...openAttempt, attemptNumber, cause: { rule: 'adopted' } },
+    },
+    { at: now, actor: 'operator', kind: 'adopted', ...facts },
+  );
 }
 
 export function applyOutcome(
@@ -226,7 +250,8 @@ function paid(
 
 /**
  * Returns the calendar after a payment. A retry's payment skips the dates that have passed; any other payment moves the
- * calendar by one date. A date that a command has moved past the attempt's start stays the next one.
+ * calendar by one date. A date that a command has moved past the attempt's start stays the next one. An adopted charge
+ * pays the next date, although the edit may be lost that had moved this date to the charge.
  */
 export function calendarAfterPayment(
   state: SubscriptionState,
@@ -241,7 +266,8 @@ export function calendarAfterPayment(
     return { anchorAt, nextIndex: Math.max(lowestNextIndex(state), indexAfterNow()) };
   }
   const dueAt = dateOf(state, { anchorAt, nextIndex: state.nextIndex });
-  if (dueAt > attempt.startedAt) return { anchorAt, nextIndex: state.nextIndex };
+  const paysNextDate = attempt.cause.rule === 'adopted' && attempt.paysUntilAt === undefined;
+  if (dueAt > attempt.startedAt && !paysNextDate) return { anchorAt, nextIndex: state.nextIndex };
   return { anchorAt, nextIndex: isRetry(attempt) ? indexAfterNow() : state.nextIndex + 1 };
 }
 

@@ -22,7 +22,9 @@ export type ChargeCause =
   /** A command or a new payment method had set the date of the next attempt. */
   | { rule: 'set_date'; plannedAt: number; setBy: DateSetter }
   | { rule: 'command'; commandId: string; actor: Orderer }
-  | { rule: 'payer' };
+  | { rule: 'payer' }
+  /** `verify --adopt` copied the attempt from the gateway's book. */
+  | { rule: 'adopted' };
 
 interface Dates {
   anchorAt: number | null;
@@ -91,8 +93,12 @@ export function actorOfCause(cause: ChargeCause): Actor {
       return cause.actor;
     case 'payer':
       return 'payer';
+    case 'adopted':
+      return 'operator';
   }
 }
+
+export const ADOPTED = "an operator copied it from the gateway's book";
 
 /** Also true of a declined attempt. */
 export const PAYER_REASONS = {
@@ -136,5 +142,7 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
       const reasons: Partial<Record<AttemptTrigger, string>> = PAYER_REASONS;
       return reasons[trigger] ?? 'the payer asked for it';
     }
+    case 'adopted':
+      return ADOPTED;
   }
 }

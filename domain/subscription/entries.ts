@@ -7,7 +7,7 @@ import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy, ordererName } from './actor.ts';
 import type { Actor, DateSetter } from './actor.ts';
-import { PAYER_REASONS } from './charge-cause.ts';
+import { ADOPTED, PAYER_REASONS } from './charge-cause.ts';
 import type { EndReason } from './end-reason.ts';
 import type { Terms } from './terms.ts';
 
@@ -62,7 +62,14 @@ type Facts =
       currency: string;
       reason: string;
     }
-  | { kind: 'late_charge'; amountMinor: number; currency: string; gatewayKey: string };
+  | ({ kind: 'late_charge' } & ChargeAtGateway)
+  | ({ kind: 'adopted'; cycleNumber: number; dueAt: number } & ChargeAtGateway);
+
+export interface ChargeAtGateway {
+  gatewayKey: string;
+  amountMinor: number;
+  currency: string;
+}
 
 /** The start of an imported subscription. */
 export interface ImportedStart {
@@ -156,6 +163,10 @@ export function textOf(entry: Entry): EntryText {
       const amount = formatAmount(entry.amountMinor, entry.currency);
       const why = `${entry.gatewayKey} had been settled as not paid; it is given back`;
       return { what: `a late charge came to light, ${amount}`, why };
+    }
+    case 'adopted': {
+      const amount = formatAmount(entry.amountMinor, entry.currency);
+      return { what: `cycle ${entry.cycleNumber} adopted, ${amount}`, why: ADOPTED };
     }
   }
 }

@@ -2,7 +2,7 @@ import { formatInstant } from '../calendar.ts';
 import { intentIdOfCycle } from '../ids.ts';
 import { actionForCommand, actionForStep, carriesToken } from './actions.ts';
 import type { DueStep } from './actions.ts';
-import { applyOutcome } from './apply-attempt.ts';
+import { applyAdoption, applyOutcome } from './apply-attempt.ts';
 import type { AttemptOutcome } from './apply-attempt.ts';
 import type { Orderer } from './actor.ts';
 import type { Change } from './change.ts';
@@ -23,7 +23,7 @@ export type Identity = Pick<
   'subscriptionId' | 'merchantId' | 'customerId' | 'testClockId'
 >;
 
-/** An attempt on a cycle, as it was opened. `openedAt` null: copied from the gateway's book. */
+/** An attempt on a cycle, as it was opened. `openedAt` null: unknown in a history, or copied from the gateway's book. */
 export interface OpenedAttempt {
   readonly intentId: string;
   readonly attemptNumber: number;
@@ -229,6 +229,7 @@ function changeOf(
   if (isOutcome(entry)) return applyOutcome(state, outcomeOf(entry), at, at);
   if (entry.kind === 'disputed') return applyDispute(state, entry, at);
   if (entry.kind === 'late_charge') return applyLateCharge(state, entry, at);
+  if (entry.kind === 'adopted') return applyAdoption(state, entry, at, at);
   if (entry.kind !== 'ended' && entry.kind !== 'unpaused') {
     throw new UnderivableError(`version ${entry.version} is ${entry.kind}`);
   }
@@ -315,6 +316,7 @@ function commandOf(entry: Entry): Command | null {
     case 'unsent':
     case 'disputed':
     case 'late_charge':
+    case 'adopted':
       return null;
   }
 }

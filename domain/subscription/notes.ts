@@ -1,6 +1,7 @@
 import type { DisputeStatus } from '../dispute.ts';
 import { changed } from './change.ts';
 import type { Change } from './change.ts';
+import type { ChargeAtGateway } from './entries.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** Adds a dispute to the ledger. Changes nothing else, because the merchant decides what follows. */
@@ -17,7 +18,7 @@ export function applyDispute(
 /** Adds a late charge to the ledger. The charge pays no cycle. */
 export function applyLateCharge(
   state: SubscriptionState,
-  charge: { amountMinor: number; currency: string; gatewayKey: string },
+  charge: ChargeAtGateway,
   now: number,
 ): Change {
   const { amountMinor, currency, gatewayKey } = charge;

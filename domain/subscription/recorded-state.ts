@@ -131,6 +131,7 @@ const CAUSE = oneKindOf<ChargeCause['rule']>('rule', {
   set_date: { plannedAt: instant, setBy: DATE_SETTER },
   command: { commandId: text, actor: oneOf(ACTORS) },
   payer: {},
+  adopted: {},
 });
 
 const ATTEMPT = {
@@ -213,6 +214,7 @@ const ENTRY = oneKindOf<Entry['kind']>(
     unsent: { ...ATTEMPT, reason: text },
     disputed: { ...MONEY, status: oneOf(DISPUTE_STATUSES), reason: text },
     late_charge: { ...MONEY, gatewayKey: text },
+    adopted: { ...MONEY, gatewayKey: text, cycleNumber: positive, dueAt: instant },
   },
   { version: positive, at: instant, actor: oneOf(ACTORS) },
 );

@@ -1222,7 +1222,7 @@ export interface components {
             text: string;
             actor: components["schemas"]["Actor"];
             /** @enum {string} */
-            rule: "due_date" | "retry_plan" | "set_date" | "command" | "payer";
+            rule: "due_date" | "retry_plan" | "set_date" | "command" | "payer" | "adopted";
             /** Format: date-time */
             anchor?: string;
             /** Format: int64 */

@@ -59,7 +59,7 @@ test('verify --adopt books a charge and a refund whose keys Stripe has forgotten
   expect(await atStripe()).toEqual(expected);
 
   expect((await verify(env, '--adopt')).lines).toEqual([
-    `  + charge:${february}:1: 1999 USD are booked when ${subscriptionId} charges cycle 2`,
+    `  + charge:${february}:1: 1999 USD are booked as cycle 2 of ${subscriptionId}`,
     `  + refund:${refundId}: 500 are booked as a refund of ${january}`,
     `  + ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
   ]);
@@ -102,7 +102,7 @@ test('verify --adopt, before the workers start, books a charge whose key Stripe 
   expect(await verify(env, '--adopt')).toEqual({
     code: 1,
     lines: [
-      `  + charge:${intentIdOfCycle(subscriptionId, 2)}:1: 1999 USD are booked when ${subscriptionId} charges cycle 2`,
+      `  + charge:${intentIdOfCycle(subscriptionId, 2)}:1: 1999 USD are booked as cycle 2 of ${subscriptionId}`,
     ],
   });
   await env.startWorkers();

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { applyAdoption } from '../../domain/subscription/apply-attempt.ts';
 import { derive, stateDifferences } from '../../domain/subscription/ledger.ts';
 import { ledgerProblems } from '../../tools/proof/verify/ledger-check.ts';
 import type { RecordedCharge } from '../../tools/proof/verify/ledger-check.ts';
-import { declined, declines, Simulation, UNKNOWN } from '../support/simulation.ts';
+import { at, declined, declines, Simulation, UNKNOWN } from '../support/simulation.ts';
 
 /** Seven cycles with declines, retries, edits, a pause, another card, and a cancellation. */
 function lived(): Simulation {
@@ -29,6 +30,13 @@ function lived(): Simulation {
   life.cancelAtPeriodEnd();
   life.runTo('2028-01-01T00:00:00Z');
   return life;
+}
+
+/** A life whose rows were restored, after which charges were copied from the gateway's book. */
+class Restored extends Simulation {
+  book(charge: Parameters<typeof applyAdoption>[1]): void {
+    this.adopt(applyAdoption(this.state, charge, this.now, this.now));
+  }
 }
 
 const problemsOf = (
@@ -68,21 +76,60 @@ describe('the ledger of a subscription', () => {
     expect(problemsOf(life)).toEqual([]);
   });
 
-  test('agrees with attempts that were copied from the gateway’s book, without their cause and trigger', () => {
-    const life = lived();
-    const copied = life.opened.map((attempt) => ({
-      ...attempt,
-      trigger: 'scheduled' as const,
-      cause: null,
-      createdAt: attempt.createdAt - 1_000,
-    }));
-    const behindThePayment = { ...copied[0]!, attemptNumber: 2 };
-    expect(problemsOf(life, life.entries, [...copied, behindThePayment])).toEqual([]);
-    const [first, ...rest] = copied;
-    const dearer = { ...first!, amountMinor: 5_000 };
-    expect(problemsOf(life, life.entries, [dearer, ...rest])).toEqual([
-      'attempt 1 of in_101 has amountMinor 5000, by the ledger it is 1999',
+  test('leads to the amount, number and date of an adopted charge, which pays the next date of the calendar [ADR 0032, D-39]', () => {
+    const life = new Restored('2027-01-31T12:00:00Z', { cycleCount: 9 });
+    life.pay();
+    life.runTo('2027-02-15T00:00:00Z');
+    life.book({
+      gatewayKey: 'charge:in_102:3',
+      amountMinor: 2_999,
+      currency: 'USD',
+      dueAt: at('2027-02-10T00:00:00Z'),
+    });
+    life.runTo('2027-03-01T00:00:00Z');
+    expect(life.log.map(({ what, why, actor }) => [what, why, actor])).toEqual([
+      ['created', 'the merchant asked for it', 'merchant'],
+      ['cycle 1 paid, 19.99 USD', 'the payer gave a card in the checkout (attempt 1)', 'payer'],
+      ['cycle 2 adopted, 29.99 USD', "an operator copied it from the gateway's book", 'operator'],
+      ['cycle 2 paid, 29.99 USD', 'its date had come (attempt 3)', 'schedule'],
     ]);
+    expect(life.sends.map(({ key }) => key)).toEqual(['charge:in_101:1']);
+    expect(life.nextAt).toBe('2027-03-31T12:00');
+    expect(life.paidUntil).toBe('2027-03-31T12:00');
+    expect(problemsOf(life)).toEqual([]);
+
+    // The declined attempts before it were copied, too.
+    const [, adopted] = life.opened;
+    const declinedBefore = { ...adopted!, attemptNumber: 1, cause: null };
+    expect(problemsOf(life, life.entries, [...life.opened, declinedBefore])).toEqual([]);
+    const dearer = life.opened.with(1, { ...adopted!, amountMinor: 5_000 });
+    expect(problemsOf(life, life.entries, dearer)).toEqual([
+      'attempt 3 of in_102 has amountMinor 5000, by the ledger it is 2999',
+    ]);
+    const entry = life.entries.find(({ kind }) => kind === 'adopted')!;
+    for (const path of [['amountMinor'], ['dueAt'], ['cycleNumber']]) {
+      const entries = life.entries.with(life.entries.indexOf(entry), altered(entry, path, 1));
+      expect([path, problemsOf(life, entries)]).not.toEqual([path, []]);
+    }
+  });
+
+  test('leads to the period of an adopted charge when an edit moves the dates before its outcome is known [ADR 0032, D-15]', () => {
+    const life = new Restored('2027-01-31T12:00:00Z', { cycleCount: 9 });
+    life.pay();
+    life.gives(UNKNOWN);
+    life.runTo('2027-02-15T00:00:00Z');
+    life.book({
+      gatewayKey: 'charge:in_102:1',
+      amountMinor: 1_999,
+      currency: 'USD',
+      dueAt: at('2027-02-10T00:00:00Z'),
+    });
+    life.runTo('2027-02-15T00:00:01Z');
+    life.edit('2027-03-10T00:00:00Z');
+    life.runTo('2027-03-01T00:00:00Z');
+    expect(life.nextAt).toBe('2027-03-10');
+    expect(life.paidUntil).toBe('2027-03-31T12:00');
+    expect(problemsOf(life)).toEqual([]);
   });
 
   test('leads to the state at any earlier version', () => {

@@ -26,7 +26,7 @@ import { route } from '../../route.ts';
 import { interval } from './fields.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
 
-const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer'] as const;
+const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer', 'adopted'] as const;
 
 const Cause = z
   .object({
@@ -37,7 +37,8 @@ const Cause = z
     rule: z.enum(RULES).meta({
       description:
         '`due_date`: date `index` of the calendar that began at `anchor`. `retry_plan`: retry `retry` of `retries`. ' +
-        '`set_date`: a command or a new payment method had set the date. `command`: a manual retry.',
+        '`set_date`: a command or a new payment method had set the date. `command`: a manual retry. ' +
+        '`adopted`: it was copied from the book of the payment gateway after a restore.',
     }),
     anchor: dateTime('Date 0 of the calendar.').optional(),
     index: count('Number of the date in the calendar, from 0.').optional(),
@@ -60,7 +61,8 @@ const Charge = z
     currency: currencyCode,
     trigger: z.enum(ATTEMPT_TRIGGERS),
     cause: Cause.optional().meta({
-      description: 'Absent for an attempt that was restored from the book of the payment gateway.',
+      description:
+        'Absent for a declined attempt that was copied from the book of the payment gateway.',
     }),
     dueAt: dateTime('When the cycle was due.').optional(),
     createdAt: dateTime('When the attempt was opened.'),
@@ -203,6 +205,7 @@ function presentCause(cause: ChargeCause, trigger: AttemptTrigger) {
     case 'command':
       return { ...said, commandId: cause.commandId };
     case 'payer':
+    case 'adopted':
       return said;
   }
 }

@@ -33,7 +33,7 @@ type NewAttempt = Pick<
 
 /**
  * Inserts an attempt as SENDING: if the process dies before the send, the charge is looked up. The caller must hold
- * the lock under which no attempt is open. Null if the number exists.
+ * the lock under which no attempt is open. Null if its number or an open attempt exists.
  */
 export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt | null> {
   const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
@@ -49,9 +49,7 @@ export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt
       gatewayMethodId: ofMethod(paymentMethods.gatewayMethodId),
       state: 'SENDING',
     })
-    .onConflictDoNothing({
-      target: [paymentAttempts.merchantId, paymentAttempts.intentId, paymentAttempts.attemptNumber],
-    })
+    .onConflictDoNothing()
     .returning();
   return attempt ?? null;
 }

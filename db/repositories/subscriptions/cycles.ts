@@ -1,6 +1,9 @@
+import { and, inArray } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { EventDraft, IntentFacts } from '../../../domain/events.ts';
+import { intentIdOfCycle } from '../../../domain/ids.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
+import { applyAdoption } from '../../../domain/subscription/apply-attempt.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import { stateDifferences } from '../../../domain/subscription/ledger.ts';
@@ -15,12 +18,12 @@ import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
-import { insertAttempt, setPending, settleAttempt } from './attempts.ts';
+import { insertAttempt, OPEN_STATES, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
 import { appendDrafts } from './events.ts';
 import { ORDER } from './row.ts';
 import type { Order } from './row.ts';
-import { moveRow, settleCommand } from './transitions.ts';
+import { moveRow, recordTransition, settleCommand } from './transitions.ts';
 import type { Move, NotMoved, Recorded, Transition } from './transitions.ts';
 
 /**
@@ -45,27 +48,37 @@ export function isChargeable(state: SubscriptionState): state is ChargeableState
 
 /**
  * Writes the open attempt as SENDING, in one transaction with the transition `opening` and a missing intent. A repeat
- * finds both as the first call wrote them. After `repeated` or `stale` the caller must not send.
+ * finds both as the first call wrote them. After `repeated` or `stale` the caller must not send. `stale`, too, if it
+ * opened an adopted attempt instead.
  */
 export async function openAttemptRow(
   db: Db,
   state: ChargeableState,
   opening: Opening | null,
 ): Promise<Opened> {
-  return db.transaction(async (tx): Promise<Opened> => {
-    const moved = opening && (await moveRow(tx, { ...opening, state }));
-    if (moved?.kind === 'moved') return writeAttempt(tx, state, moved.order);
-    const { state: row, lastTransitionId } = await lockRow(tx, state);
-    // Two transitions of one version lead to the same version and to the same number of an attempt.
-    const isRecorded = opening
-      ? lastTransitionId === opening.transitionId
-      : row.version === state.version;
-    if (!isRecorded || !isChargeable(row)) return { ...(moved ?? STALE), state: row };
-    // The first call may have opened the attempt at an earlier time.
-    const isSame = stateDifferences(state, row).length === 0;
-    const attempt = await readAttempt(tx, row);
-    return { kind: 'opened', state: isSame ? state : row, attempt, isFresh: false };
-  });
+  try {
+    return await db.transaction((tx) => openIn(tx, state, opening));
+  } catch (error) {
+    if (!(error instanceof AdoptedFirst) || opening === null) throw error;
+    const adopted = await openAdopted(db, state, opening.nowAt);
+    if (adopted === null) throw error;
+    return { ...STALE, state: adopted };
+  }
+}
+
+async function openIn(tx: Db, state: ChargeableState, opening: Opening | null): Promise<Opened> {
+  const moved = opening && (await moveRow(tx, { ...opening, state }));
+  if (moved?.kind === 'moved') return writeAttempt(tx, state, moved.order);
+  const { state: row, lastTransitionId } = await lockRow(tx, state);
+  // Two transitions of one version lead to the same version and to the same number of an attempt.
+  const isRecorded = opening
+    ? lastTransitionId === opening.transitionId
+    : row.version === state.version;
+  if (!isRecorded || !isChargeable(row)) return { ...(moved ?? STALE), state: row };
+  // The first call may have opened the attempt at an earlier time.
+  const isSame = stateDifferences(state, row).length === 0;
+  const attempt = await readAttempt(tx, row);
+  return { kind: 'opened', state: isSame ? state : row, attempt, isFresh: false };
 }
 
 const STALE = { kind: 'stale' } as const;
@@ -128,10 +141,7 @@ export async function insertCycleIntent(
   return { created, facts: factsOf(intent, null, hasUpfrontAmount) };
 }
 
-/**
- * Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. Finds an attempt that was copied
- * from the gateway's book.
- */
+/** Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. Throws AdoptedFirst. */
 async function writeAttempt(tx: Db, state: ChargeableState, order: Order): Promise<Opened> {
   const { merchantId, openAttempt } = state;
   const { attemptNumber, trigger, cause, paymentMethodId, startedAt: createdAt } = openAttempt;
@@ -154,10 +164,45 @@ async function writeAttempt(tx: Db, state: ChargeableState, order: Order): Promi
     }),
   ]);
   if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts);
-  else if (attempt) await setPending(tx, attempt);
-  return attempt
-    ? { kind: 'opened', state, attempt, isFresh: true }
-    : { kind: 'opened', state, attempt: await readAttempt(tx, state), isFresh: false };
+  if (!attempt) throw new AdoptedFirst();
+  if (!inserted) await setPending(tx, attempt);
+  return { kind: 'opened', state, attempt, isFresh: true };
+}
+
+/** The gateway's book has a charge of the cycle, whose attempt must be opened instead. */
+class AdoptedFirst extends Error {}
+
+/**
+ * Opens the attempt of the next cycle that was copied from the gateway's book. Null if there is none, or an attempt is
+ * open. The subscription's run must not be newer than the row. `nowAt`: the subscription's own time.
+ */
+export async function openAdopted(
+  db: Db,
+  ref: SubscriptionRef,
+  nowAt: number,
+): Promise<SubscriptionState | null> {
+  return db.transaction(async (tx) => {
+    const { state } = await lockRow(tx, ref);
+    const { merchantId, subscriptionId, cyclesCharged, openAttempt } = state;
+    const intentId = intentIdOfCycle(subscriptionId, cyclesCharged + 1);
+    const [adopted] = await tx
+      .select({ attempt: paymentAttempts, dueAt: paymentIntents.dueAt })
+      .from(paymentAttempts)
+      .innerJoin(paymentIntents, isRecord(paymentIntents, merchantId, intentId))
+      .where(
+        and(
+          hasValues(paymentAttempts, { merchantId, intentId }),
+          inArray(paymentAttempts.state, OPEN_STATES),
+        ),
+      );
+    if (!adopted || openAttempt !== null) return null;
+    const { attempt, dueAt } = adopted;
+    const charge = { ...attempt, dueAt: dueAt ?? nowAt };
+    const change = applyAdoption(state, charge, nowAt, Date.now());
+    const transitionId = `adopted:${attempt.id}`;
+    await recordTransition(tx, { change, transitionId, command: null, nowAt });
+    return change.state;
+  });
 }
 
 async function readAttempt(

@@ -34,7 +34,7 @@ export interface Transition {
   change: Change;
   /**
    * The id of the command that caused the transition; `dispute:<id>:<status>` for a dispute; `late:<attempt>` for
-   * a late charge; else `<subscription>:<version>`.
+   * a late charge; `adopted:<attempt>`; else `<subscription>:<version>`.
    */
   transitionId: string;
   command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;

@@ -9,17 +9,19 @@ import {
   adoptOrder,
   adoptRefund,
   findState,
+  listUnopened,
   NotAdopted,
   recordChargeId,
 } from './adopted-rows.ts';
 import type { LostCharge } from './adopted-rows.ts';
+import { openAdopted } from '../../../db/repositories/subscriptions/cycles.ts';
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { CYCLE_COUNT_MAX } from '../../../domain/calendar.ts';
 import { intentIdOfCycle } from '../../../domain/ids.ts';
 import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
-import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
 import { messageOf, minuteText } from '../../scripts/client/terminal.ts';
 import { ACCEPT_WITHIN_MS, describeWorkflow } from '../../../temporal/client.ts';
 import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
@@ -30,7 +32,7 @@ import type { LostRecords } from './lost-records.ts';
 interface AdoptDeps {
   readonly db: Db;
   readonly client: Client;
-  readonly workflows: Pick<SubscriptionRuns, 'ensureRunning'>;
+  readonly workflows: Pick<SubscriptionRuns, 'ensureRunning' | 'recheck'>;
 }
 
 /** Time in ms within which a worker answers what a run knows. */
@@ -91,7 +93,12 @@ export async function adopt(
       return `${refund.amountMinor} are booked as a refund of ${intentId}`;
     });
   }
-  const left = [...lost.held];
+  // A held subscription may also have an unopened attempt.
+  const unopened = await listUnopened(deps.db);
+  const bySubscription = [...lost.held, ...unopened].map(
+    (ref) => [ref.subscriptionId, ref] as const,
+  );
+  const left = [...new Map(bySubscription).values()];
   for (let ref = left.shift(); ref !== undefined; ref = left.shift()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
     try {
@@ -152,7 +159,7 @@ async function bookCycle(db: Db, charge: LostCharge, { ref, cycleNumber }: Cycle
     throw new NotAdopted(`there is no row of ${subscriptionId}`);
   await adoptCycleCharge(db, ref, cycleNumber, charge);
   if (charge.outcome === 'declined') return 'its decline is booked';
-  return `${amountOf(charge)} are booked when ${subscriptionId} charges cycle ${cycleNumber}`;
+  return `${amountOf(charge)} are booked as cycle ${cycleNumber} of ${subscriptionId}`;
 }
 
 async function bookOrder(db: Db, charge: LostCharge): Promise<string> {
@@ -164,16 +171,24 @@ async function bookOrder(db: Db, charge: LostCharge): Promise<string> {
 
 const amountOf = ({ amountMinor, currency }: LostCharge): string => `${amountMinor} ${currency}`;
 
-/** Ends a held run, and starts one from the row. With `isUnbooked` it stays held: a new one might charge again. */
+/**
+ * Ends a newer run, and starts one from the row, which settles an adopted attempt first. With `isUnbooked` it stays held: a
+ * new one might charge again.
+ */
 async function release(
   deps: AdoptDeps,
   ref: SubscriptionRef,
   isUnbooked: boolean,
 ): Promise<string[]> {
   const { subscriptionId } = ref;
-  const held = await heldState(deps, ref);
-  if (held === null) return [];
-  const { known, row } = held;
+  const { known, row } = await statesOf(deps, ref);
+  if (row === null) return [];
+  if (known === null || known.version <= row.version) {
+    const opened = await openUnlessOnClock(deps.db, row);
+    if (opened === null) return [];
+    await deps.workflows.recheck(ref);
+    return [`+ ${subscriptionId}: its run looks up the charge of cycle ${row.cyclesCharged + 1}`];
+  }
   const description = await describeWorkflow(deps.client, subscriptionWorkflowId(subscriptionId));
   if (description?.status.name === 'COMPLETED') {
     const ended = `${subscriptionId}: its workflow ended as ${known.status} (${known.endReason})`;
@@ -193,6 +208,7 @@ async function release(
       deps.client.workflow.getHandle(description.workflowId, description.runId).terminate(why),
     );
   }
+  await openUnlessOnClock(deps.db, row);
   await deps.workflows.ensureRunning(ref);
   const done = 'its newer run is terminated, and a run starts from its row';
   return [...lines, `+ ${subscriptionId}: ${done}`];
@@ -227,11 +243,15 @@ async function lostEntries(db: Db, known: KnownState): Promise<string[]> {
     });
 }
 
-/** The two states of a run that is newer than its row; null for any other. */
-async function heldState({ db, client }: AdoptDeps, ref: SubscriptionRef) {
+/** The state of the run, and of the row, which is read later. */
+async function statesOf({ db, client }: AdoptDeps, ref: SubscriptionRef) {
   const known = await knownState(client, subscriptionWorkflowId(ref.subscriptionId));
-  const row = await findState(db, ref);
-  return known === null || row === null || known.version <= row.version ? null : { known, row };
+  return { known, row: await findState(db, ref) };
+}
+
+/** A subscription on a test clock opens an adopted attempt when its clock reaches the date. */
+async function openUnlessOnClock(db: Db, row: SubscriptionState) {
+  return row.testClockId === null ? openAdopted(db, row, Date.now()) : null;
 }
 
 /** The state that the run knows, also after the run has closed. Null if Temporal knows no run. */

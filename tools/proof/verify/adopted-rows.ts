@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { and, eq, inArray, isNull } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { newId } from '../../../domain/ids.ts';
-import { DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
+import { attemptNumberOf, DIRECT_COMMAND } from '../../../domain/payment-intent.ts';
 import type { AttemptTrigger, IntentRef } from '../../../domain/payment-intent.ts';
 import type { RefundRef } from '../../../domain/refund.ts';
+import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
 import { changeBy } from '../../../domain/subscription/ledger.ts';
 import { calendarDate } from '../../../domain/subscription/state.ts';
@@ -67,8 +68,13 @@ export async function adoptCycleCharge(
     if (paymentMethodId === null || state.anchorAt === null) {
       throw new NotAdopted("the payer's saved payment method is lost");
     }
-    const dueAt = dueDate(state, cycleNumber);
-    const createdAt = state.testClockId === null ? Math.max(dueAt, lost.createdAt) : dueAt;
+    if (cycleNumber > state.terms.cycleCount) {
+      throw new NotAdopted(`its row has ${state.terms.cycleCount} cycles`);
+    }
+    const date = dueDate(state, cycleNumber);
+    // The gateway does not know a test clock's time. If the lost edit of a date is the reason, the charge has its date.
+    const createdAt = state.testClockId === null ? lost.createdAt : date;
+    const dueAt = Math.min(date, createdAt);
     const { intentId, amountMinor, currency } = lost;
     const inserted = await insertCycleIntent(tx, order, {
       intentId,
@@ -87,6 +93,8 @@ export async function adoptCycleCharge(
       createdAt,
       commandId: null,
       trigger: 'scheduled',
+      // A declined attempt behind it is not opened.
+      cause: lost.outcome === 'declined' ? null : { rule: 'adopted' },
     });
   });
 }
@@ -111,6 +119,7 @@ export async function adoptOrder(db: Db, lost: LostCharge): Promise<void> {
       createdAt: intent.createdAt,
       commandId: DIRECT_COMMAND,
       trigger: kind,
+      cause: null,
     });
     if (outcome !== 'succeeded') return;
     await settlePayment(tx, attempt, { kind: outcome, gatewayChargeId }, createdAt);
@@ -149,9 +158,10 @@ interface AdoptedAttempt {
   readonly createdAt: number;
   readonly commandId: string | null;
   readonly trigger: AttemptTrigger;
+  readonly cause: ChargeCause | null;
 }
 
-/** The number may differ from that in the key: earlier declined attempts may be lost, too. Throws NotAdopted. */
+/** Its number is that in the key, also if earlier declined attempts are lost. Throws NotAdopted. */
 async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Promise<Attempt> {
   const { merchantId, intentId, gateway, key, amountMinor, currency, outcome } = lost;
   const intent = await lockIntent(tx, lost);
@@ -175,7 +185,7 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
       merchantId,
       id: newId('att', facts.createdAt, randomBytes),
       intentId,
-      attemptNumber: attempts.length + 1,
+      attemptNumber: attemptNumberOf(key),
       gateway,
       gatewayKey: key,
       gatewayChargeId: lost.gatewayChargeId,
@@ -246,6 +256,30 @@ export async function adoptEnd(db: Db, { entries, version, ...ref }: KnownState)
     }
     if (state.version !== version) throw new NotAdopted('its last steps are unknown');
   });
+}
+
+/** The subscriptions whose next cycle has an adopted attempt that is not opened. A test clock opens it at its date. */
+export async function listUnopened(db: Db): Promise<SubscriptionRef[]> {
+  return db
+    .select({ merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id })
+    .from(paymentAttempts)
+    .innerJoin(
+      paymentIntents,
+      isRecord(paymentIntents, paymentAttempts.merchantId, paymentAttempts.intentId),
+    )
+    .innerJoin(
+      subscriptions,
+      isRecord(subscriptions, paymentIntents.merchantId, paymentIntents.subscriptionId),
+    )
+    .where(
+      and(
+        inArray(paymentAttempts.state, OPEN_STATES),
+        sql`${paymentAttempts.cause} ->> 'rule' = 'adopted'`,
+        sql`${paymentIntents.cycleNumber} = ${subscriptions.cyclesCharged} + 1`,
+        sql`${subscriptions.state} ->> 'openAttempt' is null`,
+        isNull(subscriptions.testClockId),
+      ),
+    );
 }
 
 /** Null for an unknown subscription. */

@@ -8,14 +8,10 @@ import {
   stateDifferences,
   UnderivableError,
 } from '../../../domain/subscription/ledger.ts';
-import type {
-  DerivedCharge,
-  Difference,
-  OpenedAttempt,
-} from '../../../domain/subscription/ledger.ts';
+import type { DerivedCharge, Difference } from '../../../domain/subscription/ledger.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 
-/** An attempt on a cycle in its row. `cause` null: copied from the gateway's book. */
+/** An attempt on a cycle in its row. `cause` null: a declined one, copied from the gateway's book. */
 export interface RecordedCharge extends Omit<DerivedCharge, 'cause'> {
   readonly cause: DerivedCharge['cause'] | null;
   readonly createdAt: number;
@@ -27,7 +23,7 @@ export function ledgerProblems(
   entries: readonly Entry[],
   recorded: readonly RecordedCharge[],
 ): string[] {
-  const opened = recorded.map((attempt) => ({ ...attempt, ...openingOf(attempt, state) }));
+  const opened = recorded.map((attempt) => ({ ...attempt, openedAt: openedAtOf(attempt) }));
   try {
     const derived = derive(state, entries, opened);
     return [
@@ -40,22 +36,12 @@ export function ledgerProblems(
   }
 }
 
-/** The run that opens a copied attempt knows when and why; its row does not. */
-export function openingOf(
-  {
-    intentId,
-    attemptNumber,
-    trigger,
-    cause,
-    createdAt,
-  }: Pick<RecordedCharge, 'intentId' | 'attemptNumber' | 'trigger' | 'cause' | 'createdAt'>,
-  { owed, openAttempt }: SubscriptionState,
-): Pick<OpenedAttempt, 'trigger' | 'openedAt'> {
-  if (cause !== null) return { trigger, openedAt: createdAt };
-  const isOpen = owed?.intentId === intentId && openAttempt?.attemptNumber === attemptNumber;
-  return isOpen
-    ? { trigger: openAttempt.trigger, openedAt: openAttempt.startedAt }
-    : { trigger, openedAt: null };
+const isCopied = ({ cause }: Pick<RecordedCharge, 'cause'>): boolean =>
+  cause === null || cause.rule === 'adopted';
+
+/** Null for an attempt from the gateway's book, whose entry opens it. */
+export function openedAtOf(attempt: Pick<RecordedCharge, 'cause' | 'createdAt'>): number | null {
+  return isCopied(attempt) ? null : attempt.createdAt;
 }
 
 const nameOf = ({ intentId, attemptNumber }: { intentId: string; attemptNumber: number }): string =>
@@ -72,13 +58,10 @@ function chargeProblems(
     left.delete(name);
     if (!found) return [`${name} is missing`];
     const { createdAt: _, ...facts } = found;
-    const { cause, trigger } = facts.cause === null ? charge : facts;
-    return differencesIn('', charge, { ...facts, cause, trigger }).map((each) =>
-      problemOf(name, each),
-    );
+    return differencesIn('', charge, facts).map((each) => problemOf(name, each));
   });
-  // A declined charge that was copied behind the payment of its cycle was never opened.
-  const extra = [...left].filter(([, { cause }]) => cause !== null);
+  // A copied attempt that was declined is never opened, and one that was not waits for its cycle.
+  const extra = [...left].filter(([, charge]) => !isCopied(charge));
   return [...problems, ...extra.map(([name]) => `${name} does not follow from the ledger`)];
 }
 

@@ -6,7 +6,7 @@ import { businessNow } from '../../../db/repositories/subscriptions/business-tim
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { derive } from '../../../domain/subscription/ledger.ts';
-import { ledgerProblems, openingOf } from '../../proof/verify/ledger-check.ts';
+import { ledgerProblems, openedAtOf } from '../../proof/verify/ledger-check.ts';
 import type { RecordedCharge } from '../../proof/verify/ledger-check.ts';
 import type { Explained } from './explanation.ts';
 
@@ -69,7 +69,7 @@ function asOf(
   const { state } = derive(
     identity,
     withoutStatus(entries),
-    opened.map(({ attempt }) => ({ ...attempt, ...openingOf(attempt, identity) })),
+    opened.map(({ attempt }) => ({ ...attempt, openedAt: openedAtOf(attempt) })),
   );
   const attempts = opened.map(({ attempt, refunds, disputes, ...rest }) => {
     const isOpen =
