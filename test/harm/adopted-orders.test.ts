@@ -4,6 +4,8 @@ import { intentIdOfCycle } from '../../domain/ids.ts';
 import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
+import { auditCommand } from '../../tools/scripts/audit/command.ts';
+import { runCommand, runProgram } from '../support/run-command.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { dumpRows, restoreOldRows } from '../support/restored-rows.ts';
@@ -165,7 +167,7 @@ test('verify --adopt ends the row of a run that completed at the end of the peri
   expect(await env.book(ref)).toHaveLength(1);
 });
 
-test('verify --adopt keeps a run held whose charge it cannot book, because the payer’s card is lost [D-39]', async ({
+test('verify --adopt keeps a run held whose charge it cannot book, and --accept acknowledges the charge by its key [D-39, D-20]', async ({
   env,
 }) => {
   const ref = await env.create({ createdAt: Date.now() });
@@ -184,4 +186,32 @@ test('verify --adopt keeps a run held whose charge it cannot book, because the p
   expect(await countHeld(env.db)).toBe(1);
   expect(await env.state(ref)).toMatchObject({ status: 'CREATED', cyclesCharged: 0 });
   expect(await env.book(ref)).toHaveLength(1);
+
+  const key = `charge:${intentIdOfCycle(subscriptionId, 1)}:1`;
+  const difference = `the gateway charged ${key}, but no attempt requested it`;
+  const accept = (...args: string[]) =>
+    runProgram('tools/scripts/verify.ts', env.variables, ['--by', 'Ada', '--accept', ...args]);
+  const unnamed = intentIdOfCycle(subscriptionId, 2);
+  expect((await accept(unnamed, '--note', 'refunded at the gateway')).stderr).toContain(
+    `No violation names ${unnamed}.`,
+  );
+  expect((await accept(key)).stderr).toContain('--accept needs --note.');
+  expect((await verify(env)).code).toBe(1);
+  const accepted = await accept(key, '--note', 'refunded at the gateway');
+  expect(accepted).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(
+      `accepted by Ada: ${difference} (refunded at the gateway)`,
+    ) as string,
+  });
+  expect(await verify(env)).toEqual({ code: 0, lines: [] });
+  const variables = { DATABASE_URL: env.databaseUrl };
+  const audit = await runCommand(auditCommand, variables, ['--subject', key, '--json']);
+  expect(JSON.parse(audit.stdout)).toEqual([
+    expect.objectContaining({
+      actedBy: 'Ada',
+      command: 'verify accept',
+      facts: { difference, note: 'refunded at the gateway' },
+    }),
+  ]);
 });

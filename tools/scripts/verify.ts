@@ -1,5 +1,5 @@
 // npm run verify compares Postgres with the books of the gateways and, if given, of webhook receivers and clients.
-// Without --adopt it changes no data, so it may run against a live system at any time. Exits with 1 if an invariant is
+// Without --adopt and --accept it changes no data, so it may run against a live system at any time. Exits with 1 if an invariant is
 // violated, else with 2 if the book of a gateway was not read.
 
 import { findDemoFile, readDemoFile } from '../embedded/demo-file.ts';
@@ -9,6 +9,7 @@ import { connectWorkflows, withDatabase } from './client/servers.ts';
 import { secretsOfStart } from './client/start-secrets.ts';
 import { grouped, print, printable, runScript } from './client/terminal.ts';
 import type { TemporalSettings } from '../../temporal/client.ts';
+import { accept } from '../proof/verify/acceptance.ts';
 import { adopt, findNewerRuns } from '../proof/verify/adopt.ts';
 import { openBooks } from '../proof/verify/books.ts';
 import type { Places } from '../proof/verify/books.ts';
@@ -31,6 +32,8 @@ interface Options {
   readonly days: number;
   readonly json?: boolean;
   readonly adopt?: boolean;
+  readonly accept?: string;
+  readonly note?: string;
   readonly by: string;
 }
 
@@ -49,7 +52,9 @@ const program = commandLine(
   )
   .option('--json', 'print the result as JSON')
   .addOption(byOption())
-  .option('--adopt', 'after a restore: first book what the gateways have, and release held runs');
+  .option('--adopt', 'after a restore: first book what the gateways have, and release held runs')
+  .option('--accept <id>', 'first accept every violation that names this record or key, for good')
+  .option('--note <text>', 'reason of the acceptance');
 
 await runScript(async () => {
   const options = program.parse().opts<Options>();
@@ -60,6 +65,7 @@ await runScript(async () => {
   for (const line of adopted?.lines ?? []) {
     (options.json ? console.error : print)(`  ${printable(line)}`);
   }
+  if (options.accept !== undefined) await acceptIn(places, options.accept, options);
   const books = await openBooks(places);
   try {
     const results = await checkBooks(books);
@@ -74,6 +80,19 @@ await runScript(async () => {
     await books.close();
   }
 });
+
+async function acceptIn(places: Places, subject: string, { note, by }: Options): Promise<void> {
+  if (note === undefined) throw new Error('--accept needs --note.');
+  const books = await openBooks(places);
+  try {
+    const wrong = (await checkBooks(books)).flatMap((result) => result.wrong);
+    await withDatabase({ url: places.databaseUrl, command: 'accept' }, (db) =>
+      accept(db, wrong, { subject, note }, recorder(by)),
+    );
+  } finally {
+    await books.close();
+  }
+}
 
 /** `isComplete`: false if a repeat is needed, for example because Temporal is away. */
 async function adoptInto(

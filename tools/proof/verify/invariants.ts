@@ -1,3 +1,5 @@
+import { readAccepted } from './acceptance.ts';
+import type { Acceptance } from './acceptance.ts';
 import type { Books } from './books.ts';
 import { calendarChecks } from './calendar-checks.ts';
 import type { Check } from './check.ts';
@@ -27,6 +29,8 @@ export interface CheckResult {
   readonly counted: number | null;
   readonly unchecked: readonly Unchecked[];
   readonly wrong: readonly string[];
+  /** Violations that an operator has accepted, which are none any more. */
+  readonly accepted: readonly Acceptance[];
   /** Records that need manual review (`npm run review`), which are no violations. */
   readonly forPerson: readonly string[];
 }
@@ -54,6 +58,7 @@ export async function checkBooks(books: Books): Promise<CheckResult[]> {
     ...refundChecks,
   ];
   const unread = await attemptsWithoutBook(books);
+  const known = await readAccepted(books);
   const results: CheckResult[] = [];
   for (const [index, title] of INVARIANTS.entries()) {
     const invariant = index + 1;
@@ -65,14 +70,20 @@ export async function checkBooks(books: Books): Promise<CheckResult[]> {
     });
     let counted: number | null = null;
     const wrong: string[] = [];
+    const accepted: Acceptance[] = [];
     const forPerson: string[] = [];
     for (const check of mine.filter((each) => isPossible(each, books))) {
       const [row] = await books.ask<{ n: string }>(check.counted);
       counted = (counted ?? 0) + Number(row?.n ?? 0);
       const found = await books.ask<{ wrong: string }>(check.wrong);
-      for (const line of found) (check.isForPerson ? forPerson : wrong).push(line.wrong);
+      for (const { wrong: line } of found) {
+        const acceptance = known.get(line);
+        if (check.isForPerson) forPerson.push(line);
+        else if (acceptance) accepted.push(acceptance);
+        else wrong.push(line);
+      }
     }
-    results.push({ invariant, title, counted, unchecked, wrong, forPerson });
+    results.push({ invariant, title, counted, unchecked, wrong, accepted, forPerson });
   }
   return results;
 }
