@@ -61,6 +61,10 @@ const START_WITHIN_MS = 1_000;
 /** Time limit in ms for all pages of a list together. */
 const LIST_WITHIN_MS = 10_000;
 
+/** Selects the workflows of subscriptions in Temporal's lists. */
+export const subscriptionsQuery = (taskQueuePrefix: string): string =>
+  `WorkflowType = '${SUBSCRIPTION_WORKFLOW}' AND TaskQueue = '${taskQueuePrefix}${WORKFLOW_QUEUE}'`;
+
 export interface SubscriptionRunsDeps extends TemporalDeps {
   rows: SubscriptionRows;
   /** Time in ms for which tasks must fail before a run is replaced. Default: 60,000. */
@@ -74,7 +78,6 @@ export class SubscriptionRuns {
   protected readonly rows: SubscriptionRows;
   protected readonly logger: Logger;
   private readonly stuck: StuckOptions;
-  /** Selects the workflows of subscriptions in Temporal's lists. */
   private readonly query: string;
   /** False if the server is too old. */
   private canSetPriority = true;
@@ -86,7 +89,7 @@ export class SubscriptionRuns {
     this.rows = rows;
     this.logger = logger;
     this.stuck = { stuckAfterMs, logger };
-    this.query = `WorkflowType = '${SUBSCRIPTION_WORKFLOW}' AND TaskQueue = '${taskQueuePrefix}${WORKFLOW_QUEUE}'`;
+    this.query = subscriptionsQuery(taskQueuePrefix);
   }
 
   /** Starts a new row's workflow. False after about 1 s without Temporal: the sweep starts it. */

@@ -1,4 +1,9 @@
 import { expect } from 'vitest';
+import { eq, sql } from 'drizzle-orm';
+import { merchants } from '../../db/schema/merchants.ts';
+import { describeWorkflow } from '../../temporal/client.ts';
+import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
+import { repairsOf } from '../support/repairs.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { command } from '../support/command.ts';
@@ -113,4 +118,48 @@ test('verify --adopt books a charge of a subscription whose unpause is lost, whi
   expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
   expect(await verify(env, '--adopt')).toEqual(NOTHING_MISSING);
   expect(await env.book(ref)).toHaveLength(2);
+});
+
+test('verify --adopt ends and names a workflow whose row is lost, unless its merchant is unknown, too [D-39, D-40]', async ({
+  env,
+}) => {
+  const restore = await dumpRows(env.db);
+  const ref = await env.create({ createdAt: Date.now() });
+  const { subscriptionId } = ref;
+  await payCheckout(env, ref);
+  const { customerId, currentPeriodEndAt } = await env.state(ref);
+  await restoreOldRows(env.db, restore);
+  const statusOf = async () => {
+    const workflowId = subscriptionWorkflowId(subscriptionId);
+    return (await describeWorkflow(env.client, workflowId))?.status.name;
+  };
+  const renameMerchant = (from: string, to: string) =>
+    env.db.transaction(async (tx) => {
+      await tx.execute(sql`set local session_replication_role = replica`);
+      await tx.update(merchants).set({ id: to }).where(eq(merchants.id, from));
+    });
+  await renameMerchant(env.merchantId, 'mer_elsewhere');
+  const foreign = (await verify(env, '--adopt')).lines;
+  expect(foreign.at(-1)).toBe(
+    `  ! ${subscriptionId} and 0 more workflows have no row, and no merchant (${env.merchantId}) in this database: terminate them if it is the right one`,
+  );
+  expect(await statusOf()).toBe('RUNNING');
+  await renameMerchant('mer_elsewhere', env.merchantId);
+
+  const key = `charge:${intentIdOfCycle(subscriptionId, 1)}:1`;
+  const day = new Date(currentPeriodEndAt!).toISOString().slice(0, 16).replace('T', ' ');
+  expect(await verify(env, '--adopt')).toEqual({
+    code: 1,
+    lines: [
+      `  ! ${key}: not booked: there is no row of ${subscriptionId}`,
+      `  ! ${subscriptionId}: its row is lost, so its workflow is ended: ACTIVE, 1 of 12 cycles paid, 19.99 USD every 1 MONTH, next payment ${day}, customer ${customerId}`,
+    ],
+  });
+  expect(await statusOf()).toBe('TERMINATED');
+  expect(await repairsOf(env)).toEqual({});
+  expect(await statusOf()).toBe('TERMINATED');
+  const accept = ['--accept', key, '--note', 'refunded at the gateway'];
+  expect((await verify(env, ...accept)).code).toBe(0);
+  expect((await verify(env, '--adopt')).code).toBe(0);
+  expect(await env.book(ref)).toHaveLength(1);
 });

@@ -17,6 +17,7 @@ import type { StripePlace } from '../proof/verify/gateway-books.ts';
 import { checkBooks } from '../proof/verify/invariants.ts';
 import type { CheckResult } from '../proof/verify/invariants.ts';
 import { findLost } from '../proof/verify/lost-records.ts';
+import { findLostRows, foreignLines } from '../proof/verify/lost-rows.ts';
 import { printResult } from '../proof/verify/print-result.ts';
 import { readRepairs } from '../proof/verify/repairs.ts';
 import type { Repairs } from '../proof/verify/repairs.ts';
@@ -107,6 +108,7 @@ async function adoptInto(
     const books = await openBooks(places);
     try {
       const lost = await findLost(books);
+      const orphans = await findLostRows(db, client, taskQueuePrefix);
       const { charges, refunds, unnamed, held } = lost;
       // Each record is a transaction of its own. The row is written before the first.
       await record(db, {
@@ -117,10 +119,12 @@ async function adoptInto(
           charges: charges.length + unnamed.length,
           refunds: refunds.length,
           heldRuns: held.length,
+          lostRows: orphans.lostRows.map(({ subscriptionId }) => subscriptionId),
         },
       });
-      const { lines, unreleased } = await adopt(lost, { db, client, workflows });
+      const { lines, unreleased } = await adopt({ ...lost, ...orphans }, { db, client, workflows });
       const unread = [...books.unread].map(([name, why]) => `! ${name} was not read: ${why}`);
+      lines.push(...foreignLines(orphans));
       const open = [...notRechecked, ...unread, ...unreleased];
       // From now on, a worker charges at a gateway whose charges until now the rows do not have.
       if (open.length === 0) {

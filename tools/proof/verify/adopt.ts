@@ -28,6 +28,7 @@ import type { SubscriptionRuns } from '../../../temporal/subscriptions/runs.ts';
 import { stateQuery, subscriptionWorkflowId } from '../../../workflows/subscription/messages.ts';
 import type { KnownState } from '../../../workflows/subscription/messages.ts';
 import type { LostRecords } from './lost-records.ts';
+import { endLostRow } from './lost-rows.ts';
 
 interface AdoptDeps {
   readonly db: Db;
@@ -45,7 +46,7 @@ const COUNTED_AFTER_MS = 3_000;
  * released by a repeat, which is safe.
  */
 export async function adopt(
-  lost: LostRecords,
+  lost: LostRecords & { readonly lostRows: readonly SubscriptionRef[] },
   deps: AdoptDeps,
 ): Promise<{ lines: string[]; unreleased: string[] }> {
   const lines: string[] = [];
@@ -98,7 +99,7 @@ export async function adopt(
   const bySubscription = [...lost.held, ...unopened].map(
     (ref) => [ref.subscriptionId, ref] as const,
   );
-  const left = [...new Map(bySubscription).values()];
+  const left = [...new Map(bySubscription).values(), ...lost.lostRows];
   for (let ref = left.shift(); ref !== undefined; ref = left.shift()) {
     // If Temporal or its workers are away, the lines about the booked records are still printed.
     try {
@@ -172,8 +173,8 @@ async function bookOrder(db: Db, charge: LostCharge): Promise<string> {
 const amountOf = ({ amountMinor, currency }: LostCharge): string => `${amountMinor} ${currency}`;
 
 /**
- * Ends a newer run, and starts one from the row, which settles an adopted attempt first. With `isUnbooked` it stays held: a
- * new one might charge again.
+ * Ends a run that is newer than its row, or whose row is lost. A run from the row then settles an adopted attempt first.
+ * With `isUnbooked` the newer run stays held: a new one might charge again.
  */
 async function release(
   deps: AdoptDeps,
@@ -182,7 +183,7 @@ async function release(
 ): Promise<string[]> {
   const { subscriptionId } = ref;
   const { known, row } = await statesOf(deps, ref);
-  if (row === null) return [];
+  if (row === null) return known === null ? [] : [await endLostRow(deps.client, known)];
   if (known === null || known.version <= row.version) {
     const opened = await openUnlessOnClock(deps.db, row);
     if (opened === null) return [];
