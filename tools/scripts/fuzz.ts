@@ -1,6 +1,8 @@
 // npm run fuzz: Schemathesis generates valid and invalid requests from /openapi.json. The run fails on every answer that
 // the document does not allow: a 5xx, an undocumented status, a wrong field or header, or invalid data that is accepted.
 //
+// With `crashes`: random lives of subscriptions whose workers crash, on a Postgres of its own.
+//
 // The requests use two merchants made for this run. Only one merchant gets webhook configurations, and
 // this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
 
@@ -15,26 +17,46 @@ import { withDatabase } from './client/servers.ts';
 import { grouped, print, runScript, styled } from './client/terminal.ts';
 import { countStatuses, neverSucceeded } from '../proof/fuzz/calls.ts';
 import type { Call } from '../proof/fuzz/calls.ts';
+import { runCrashes } from '../proof/fuzz/crashes/command.ts';
+import type { CrashOptions } from '../proof/fuzz/crashes/command.ts';
 import { dictionariesOf } from '../proof/fuzz/dictionaries.ts';
 import { makeRecords } from '../proof/fuzz/records.ts';
 import { fuzz, schemathesis } from '../proof/fuzz/schemathesis.ts';
-import { commandLine, wholeNumber } from './client/options.ts';
+import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
 
 /** A run with fewer requests fails, because it proves too little. */
 const CALLS_MIN = 5_000;
 const DEFAULT_SECONDS = 300;
+const DEFAULT_LIVES = 2_000;
 const WEBHOOK_SECONDS = 45;
 const WEBHOOK_PATHS = '^/webhook';
 const RETRIES_WITHIN_MS = 30_000;
 
+let exitCode = 0;
 const program = commandLine(
   'run fuzz',
   'Sends generated requests to a running npm start, and checks every answer.',
-).option('--seconds <count>', 'length of the first part', wholeNumber, DEFAULT_SECONDS);
+)
+  .option('--seconds <count>', 'length of the first part', wholeNumber, DEFAULT_SECONDS)
+  .action(async ({ seconds }: { seconds: number }) => {
+    exitCode = await fuzzApi(seconds);
+  });
+program
+  .command('crashes')
+  .description('Lives random lives of subscriptions whose workers crash, and compares all records.')
+  .option('--lives <count>', 'number of subscriptions', wholeNumber, DEFAULT_LIVES)
+  .option('--seed <number>', 'decides the lives', wholeNumber, 1)
+  .addOption(gatewayOption('the gateway that takes the payments').default('sandbox'))
+  .action(async (options: CrashOptions) => {
+    exitCode = await runCrashes(options);
+  });
 
 await runScript(async () => {
-  const { seconds } = program.parse().opts<{ seconds: number }>();
+  await program.parseAsync();
+  return exitCode;
+});
 
+async function fuzzApi(seconds: number): Promise<number> {
   const start = await findRunningStart();
   const python = await schemathesis(loadEmbeddedConfig().cacheDir, (line) => print(`· ${line}`));
   const [payments, webhooks] = await newMerchants(start);
@@ -59,7 +81,7 @@ await runScript(async () => {
     dictionaries: '',
   });
   return reportResult([...first.calls, ...second.calls], [first.exitCode, second.exitCode]);
-});
+}
 
 function reportResult(calls: readonly Call[], exitCodes: readonly number[]): number {
   print();
