@@ -99,6 +99,23 @@ export const MUTANTS: readonly Mutant[] = [
     test: 'test/harm/double-charge.test.ts',
   },
   {
+    defect: "an opening goes on with another transition's attempt",
+    file: 'db/repositories/subscriptions/cycles.ts',
+    find: '    const isRecorded = opening\n      ? lastTransitionId === opening.transitionId\n      : row',
+    replace:
+      '    if (opening && row.version === state.version && lastTransitionId !== opening.transitionId)\n' +
+      "      return { kind: 'opened', state, attempt: await readAttempt(tx, state), isFresh: false };\n" +
+      '    const isRecorded = opening ? lastTransitionId === opening.transitionId : row',
+    test: 'test/harm/stale-opener.test.ts',
+  },
+  {
+    defect: "a repeated opening settles from its caller's state",
+    file: 'db/repositories/subscriptions/cycles.ts',
+    find: 'state: isSame ? state : row,',
+    replace: 'state: isSame || row ? state : row,',
+    test: 'test/harm/killed-between-commands.test.ts',
+  },
+  {
     defect: 'a repeated command is executed again',
     file: 'db/repositories/subscriptions/transitions.ts',
     find: 'const known = command && (await findCommand(tx, state, command.commandId));',
