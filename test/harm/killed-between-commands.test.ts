@@ -89,7 +89,7 @@ describe.concurrent('a worker that is killed after the opening of an attempt', L
       .then((body) => body, String);
     await scenario.goOn();
     // 400: the outcome of the automatic retry is pending. 503: the worker has started too late.
-    expect(await answer).toMatch(/status (400|503)$/);
+    expect(await answer).toMatch(/400 payment_outcome_pending|status (400|503)$/);
     await eventually(async () =>
       expect(await rowOf(scenario, subscriptionId)).toMatchObject({
         status: 'ENDED',

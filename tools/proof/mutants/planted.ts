@@ -101,11 +101,11 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: "an opening goes on with another transition's attempt",
     file: 'db/repositories/subscriptions/cycles.ts',
-    find: '    const isRecorded = opening\n      ? lastTransitionId === opening.transitionId\n      : row',
+    find: '  const isRecorded = opening\n    ? lastTransitionId === opening.transitionId\n    : row',
     replace:
-      '    if (opening && row.version === state.version && lastTransitionId !== opening.transitionId)\n' +
-      "      return { kind: 'opened', state, attempt: await readAttempt(tx, state), isFresh: false };\n" +
-      '    const isRecorded = opening ? lastTransitionId === opening.transitionId : row',
+      '  if (opening && row.version === state.version && lastTransitionId !== opening.transitionId)\n' +
+      "    return { kind: 'opened', state, attempt: await readAttempt(tx, state), isFresh: false };\n" +
+      '  const isRecorded = opening ? lastTransitionId === opening.transitionId : row',
     test: 'test/harm/stale-opener.test.ts',
   },
   {
