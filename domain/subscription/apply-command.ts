@@ -272,7 +272,7 @@ export function applyTrialStart(
   return changed(
     state,
     { status: 'TRIALING', paymentMethodId, anchorAt, nextIndex: 0, currentPeriodEndAt: anchorAt },
-    { at: now, kind: 'trial_begun', until: anchorAt, actor: 'payer' },
+    { at: now, kind: 'trial_begun', until: anchorAt, paymentMethodId, actor: 'payer' },
     { livePaymentMethodId: paymentMethodId },
   );
 }
@@ -325,6 +325,7 @@ export function applyNewPaymentMethod(
       at: now,
       kind: 'method_replaced',
       waitsUntilAt: mustWait ? earliestAt : null,
+      paymentMethodId,
       actor: 'payer',
     },
     {

@@ -39,10 +39,10 @@ type Facts =
       rule: 'command' | 'pause_end';
       commandId?: string;
     }
-  | { kind: 'trial_begun'; until: number }
+  | { kind: 'trial_begun'; until: number; paymentMethodId?: string }
   | { kind: 'authentication_begun' }
   /** `waitsUntilAt`: the limit of automatic attempts delays the next one until then. */
-  | { kind: 'method_replaced'; waitsUntilAt: number | null }
+  | { kind: 'method_replaced'; waitsUntilAt: number | null; paymentMethodId?: string }
   | ({ kind: 'paid'; amountMinor: number; currency: string } & OfAttempt)
   /** `plan`: the merchant's plan at that time. `retry`: the gateway advises against every retry. */
   | ({

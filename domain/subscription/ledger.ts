@@ -29,6 +29,8 @@ export interface OpenedAttempt {
   readonly attemptNumber: number;
   readonly trigger: AttemptTrigger;
   readonly openedAt: number | null;
+  /** Absent in a history. */
+  readonly paymentMethodId?: string;
 }
 
 /** What the rules say about an attempt. */
@@ -70,6 +72,8 @@ export function derive(
   return derivation.end();
 }
 
+const UNNAMED = { paymentMethodId: undefined };
+
 class Derivation {
   private state: SubscriptionState;
   private readonly charges: DerivedCharge[] = [];
@@ -93,7 +97,12 @@ class Derivation {
   }
 
   private compareLatest(entry: Entry): void {
-    const [difference] = differencesIn('', this.state.latest, entry);
+    // An older entry does not name the method.
+    const [difference] = differencesIn(
+      '',
+      { ...this.state.latest, ...UNNAMED },
+      { ...entry, ...UNNAMED },
+    );
     if (difference) {
       const { what, derived, recorded } = difference;
       const at = `version ${entry.version} (${entry.kind})`;
@@ -129,7 +138,8 @@ class Derivation {
     const { trigger } = isCopied && following && isOutcome(following) ? following : attempt;
     this.move(() => {
       if (trigger === 'checkout') {
-        return actionForCommand(this.state, tokenCommand('completeCheckout'), time, 'checkout')
+        const methodId = attempt.paymentMethodId ?? 'of the checkout';
+        return actionForCommand(this.state, tokenCommand('completeCheckout'), time, methodId)
           .change;
       }
       const step = this.stepAt(now, `attempt ${key} (${trigger})`);
@@ -223,7 +233,8 @@ function changeOf(
   const command = commandOf(entry);
   if (command) {
     // A method of its own, so that declines of the former do not stop the retries.
-    const methodId = carriesToken(command) ? `of version ${entry.version}` : null;
+    const given = 'paymentMethodId' in entry ? entry.paymentMethodId : undefined;
+    const methodId = carriesToken(command) ? (given ?? `of version ${entry.version}`) : null;
     return actionForCommand(state, command, time, methodId).change;
   }
   if (isOutcome(entry)) return applyOutcome(state, outcomeOf(entry), at, at);
@@ -341,15 +352,18 @@ export function differencesIn(path: string, derived: unknown, recorded: unknown)
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null;
 
-/** Returns how the derived state differs from the row's, without what no entry has: ids of methods, look-ups, delays. */
+/** Returns how the derived state differs from the row's, without what no entry has: look-ups, delays, some methods. */
 export function stateDifferences(derived: SubscriptionState, row: SubscriptionState): Difference[] {
   // A cooldown that is over is lifted without a transition.
   const isLifted = derived.cooldownUntilAt === null || row.cooldownUntilAt === null;
   const cooldown = isLifted ? { cooldownUntilAt: null } : {};
+  // No entry names the method of an import, nor an older entry any.
+  const isUnnamed = derived.paymentMethodId?.startsWith('pmt_') === false;
+  const method = isUnnamed ? { paymentMethodId: null } : {};
   return differencesIn(
     '',
-    comparable({ ...derived, ...cooldown }),
-    comparable({ ...row, ...cooldown }),
+    comparable({ ...derived, ...cooldown, ...method }),
+    comparable({ ...row, ...cooldown, ...method }),
   );
 }
 
@@ -370,6 +384,7 @@ function comparable(state: SubscriptionState) {
     resumeAt,
     createdAt,
     checkoutExpiresAt,
+    paymentMethodId: state.paymentMethodId,
     latest,
     // A cooldown that is over is lifted without a transition.
     cooldownUntilAt:

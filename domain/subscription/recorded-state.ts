@@ -196,9 +196,9 @@ const ENTRY = oneKindOf<Entry['kind']>(
       rule: oneOf(['command', 'pause_end']),
       commandId: orAbsent(text),
     },
-    trial_begun: { until: instant },
+    trial_begun: { until: instant, paymentMethodId: orAbsent(text) },
     authentication_begun: {},
-    method_replaced: { waitsUntilAt: orNull(instant) },
+    method_replaced: { waitsUntilAt: orNull(instant), paymentMethodId: orAbsent(text) },
     paid: { ...ATTEMPT, ...MONEY },
     declined: {
       ...ATTEMPT,

@@ -211,6 +211,20 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
+    name: 'a row with another payment method than the ledger’s',
+    damage: `update subscription set state = ${STATE_OF('paymentMethodId', '"pmt_another"')} where id = ${PAYING}`,
+    found: [
+      /^8: sub_\w+: its row has paymentMethodId "pmt_another", by the ledger it is "pmt_\w+"$/,
+    ],
+  },
+  {
+    name: 'a command without a result that no open attempt will settle',
+    damage: `update subscription_command set result = null where subscription_id = ${PAYING}`,
+    found: [
+      /^8: sub_\w+: its command \S+ \(completeCheckout\) has no result, and no attempt is open for it$/,
+    ],
+  },
+  {
     name: 'a renewal that was not charged',
     damage: `update subscription set state = ${STATE_OF('nextIndex', '1')} where id = ${PAYING}`,
     found: [
@@ -405,6 +419,7 @@ const DAMAGES: Damage[] = [
 /** The tables that a case may damage. */
 const DAMAGED = [
   'subscription',
+  'subscription_command',
   'subscription_entry',
   'payment_intent',
   'payment_attempt',

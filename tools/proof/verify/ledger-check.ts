@@ -15,6 +15,7 @@ import type { SubscriptionState } from '../../../domain/subscription/state.ts';
 export interface RecordedCharge extends Omit<DerivedCharge, 'cause'> {
   readonly cause: DerivedCharge['cause'] | null;
   readonly createdAt: number;
+  readonly paymentMethodId?: string;
 }
 
 /** Returns how the row and the attempts differ from what the ledger leads to by the rules. Empty: not at all. */
@@ -57,7 +58,7 @@ function chargeProblems(
     const found = left.get(name);
     left.delete(name);
     if (!found) return [`${name} is missing`];
-    const { createdAt: _, ...facts } = found;
+    const { createdAt: _, paymentMethodId: __, ...facts } = found;
     return differencesIn('', charge, facts).map((each) => problemOf(name, each));
   });
   // A copied attempt that was declined is never opened, and one that was not waits for its cycle.
@@ -78,6 +79,7 @@ const LEDGERS = `
       from subscription_entry e where e.merchant_id = s.merchant_id and e.subscription_id = s.id) as entries,
     (select coalesce(json_agg(json_build_object('intentId', i.id, 'attemptNumber', a.attempt_number,
         'trigger', a.trigger, 'amountMinor', a.amount_minor, 'dueAt', ${epochMs('i.due_at')}, 'cause', a.cause,
+        'paymentMethodId', a.payment_method_id,
         'createdAt', ${epochMs('a.created_at')})), '[]')
       from payment_intent i
         join payment_attempt a on a.merchant_id = i.merchant_id and a.intent_id = i.id

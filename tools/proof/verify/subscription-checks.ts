@@ -124,6 +124,15 @@ export const subscriptionChecks: readonly Check[] = [
         ('PAUSED', 'ACTIVE'), ('PAUSED', 'UNPAID'), ('PAUSED', 'ENDED')) end`,
   },
   {
+    invariant: 8,
+    counted: `select count(*) as n from subscription_command`,
+    wrong: `select format('%s: its command %s (%s) has no result, and no attempt is open for it', c.subscription_id,
+        c.command_id, c.kind) as wrong
+      from subscription_command c join subscription s
+        on s.merchant_id = c.merchant_id and s.id = c.subscription_id
+      where c.result is null and s.state->'openAttempt'->>'commandId' is distinct from c.command_id`,
+  },
+  {
     invariant: 9,
     counted: `select count(*) as n from public.subscription`,
     wrong: `select format('the recorded state of %s cannot be read: %s', id, problem) as wrong
