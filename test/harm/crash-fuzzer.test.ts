@@ -8,7 +8,7 @@ const SEED = 2;
 
 test.for([
   ['sandbox', 24],
-  ['stripe-double', 8],
+  ['stripe-double', 4],
 ] as const)(
   'the records of random lives with crashes agree at the gateway %s [D-31, D-32]',
   async ([gateway, lives], { onTestFinished }) => {

@@ -11,8 +11,14 @@ const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
 const BETWEEN_LOOKS_MS = 300;
 const CREATED_TOGETHER = 8;
-/** One subscription in ten has no test clock: an edit moves its next payment to 2 to 40 s from now. */
-const REAL_TIME_EVERY = 10;
+/**
+ * Every second subscription has no test clock, because a test clock shows a repeat after a crash the same instant. An edit
+ * moves its next payment to 2 to 40 s from now.
+ */
+const REAL_TIME_EVERY = 2;
+/** In real time nothing falls due without a command, so that so few subscriptions share one sequence of commands. */
+const SHARE_OF_COMMANDS = 6;
+const REAL_TIME_DATE_CHANCE = 0.5;
 const TRIAL_CHANCE = 0.2;
 
 /** An advance lasts until the slowest subscription is done: similar intervals are charged about as often. */
@@ -88,7 +94,12 @@ const BETWEEN_COMMANDS = [8_000, 35_000] as const;
 const NEW_CUSTOMER_CHANCE = 0.05;
 
 export async function applyLoad(load: Load, group: Group, enough: AbortSignal): Promise<void> {
-  await Promise.all([keepAdvancing(load, group, enough), keepCommanding(load, group, enough)]);
+  const isOnClock = group.testClockId !== null;
+  const sequences = isOnClock ? 1 : Math.ceil(group.subscriptionIds.length / SHARE_OF_COMMANDS);
+  await Promise.all([
+    keepAdvancing(load, group, enough),
+    ...Array.from({ length: sequences }, () => keepCommanding(load, group, enough)),
+  ]);
 }
 
 async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Promise<void> {
@@ -175,7 +186,10 @@ async function command(load: Load, group: Group, subscriptionId: string): Promis
   const far = random.between(2, 40);
   // Without a clock the date is so near that the cycle falls due during the run.
   const date = group.testClockId === null ? Date.now() + far * 1_000 : group.nowAt + far * DAY_MS;
-  const [path, body] = pickCommand(random, amount, date);
+  const isDated = group.testClockId === null && random.isTrue(REAL_TIME_DATE_CHANCE);
+  const [path, body] = isDated
+    ? (['/subscription/edit', { newNextPaymentDate: date }] as const)
+    : pickCommand(random, amount, date);
   load.commands += 1;
   const key = `${subscriptionId}:${load.commands}`;
   const answer = await client.post(path, { subscriptionId, ...body }, key);

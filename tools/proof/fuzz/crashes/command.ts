@@ -28,6 +28,13 @@ export async function runCrashes({ lives, seed, gateway }: CrashOptions): Promis
   };
   const quiet = () => undefined;
   const server = supervise(postgresService(settings, quiet), { report: quiet });
+  const stop = async (): Promise<void> => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void stop().then(() => process.exit(130)));
+  }
   const startedAt = performance.now();
   const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(0);
   try {
@@ -53,7 +60,6 @@ export async function runCrashes({ lives, seed, gateway }: CrashOptions): Promis
     for (const line of [...violation.problems, '', ...violation.steps]) print(`  ${line}`);
     return 1;
   } finally {
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true });
+    await stop();
   }
 }
