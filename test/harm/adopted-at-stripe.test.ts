@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import { intentIdOfCycle } from '../../domain/ids.ts';
 import { attemptsOf } from '../../db/repositories/payments/orders.ts';
+import { operatorActions } from '../../db/schema/operator-actions.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOurProcess } from '../support/our-process.ts';
@@ -125,11 +126,16 @@ test('a worker that starts after both stores were restored charges nothing befor
   const made = await active(scene);
   const { subscriptionId, testClockId } = made;
   // The backup is older than the lost charge, and that is older than Stripe's memory of keys.
-  await env.db.update(paymentAttempts).set({ sentAt: [Date.now() - 2 * KEYS_FORGOTTEN_MS] });
+  const backupAt = Date.now() - 2 * KEYS_FORGOTTEN_MS;
+  await env.db.update(paymentAttempts).set({ sentAt: [backupAt] });
+  await env.db.update(operatorActions).set({ at: backupAt });
   const restore = await dumpRows(env.db);
   clock.backMs = KEYS_FORGOTTEN_MS;
   await env.advance(testClockId, FEBRUARY);
   const before = await charges();
+  const intentId = intentIdOfCycle(subscriptionId, 2);
+  const attempts = () => attemptsOf(env.db, { merchantId: env.merchantId, intentId });
+  const [lost] = await attempts();
   await env.stopWorkers();
   await restore();
   clock.backMs = 0;
@@ -139,8 +145,6 @@ test('a worker that starts after both stores were restored charges nothing befor
 
   const worker = await startOurProcess('worker.ts', env.variables);
   await env.sendClock(testClockId, Date.parse(FEBRUARY));
-  const intentId = intentIdOfCycle(subscriptionId, 2);
-  const attempts = () => attemptsOf(env.db, { merchantId: env.merchantId, intentId });
   const key = `charge:${intentId}:1`;
   await eventually(async () =>
     expect(await attempts()).toMatchObject([
@@ -162,7 +166,9 @@ test('a worker that starts after both stores were restored charges nothing befor
   await workflows.recheck(made);
   await env.advance(testClockId, FEBRUARY);
   expect(await env.state(made)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
-  expect(await attempts()).toMatchObject([{ state: 'SUCCEEDED', settledBy: 'look_up' }]);
+  expect(await attempts()).toMatchObject([
+    { state: 'SUCCEEDED', gatewayChargeId: lost?.gatewayChargeId },
+  ]);
   expect(await charges()).toBe(before);
   // The next cycle is charged again.
   await env.advance(testClockId, '2027-03-31T12:00:00Z');

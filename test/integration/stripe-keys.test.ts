@@ -81,7 +81,7 @@ test('no key and no webhook secret appears in the database, the histories, the l
   // Stripe refuses the stored key until the operator enters the next one.
   await giveAccount(KEYS[2]);
   const paying = pay(third);
-  await expect.poll(() => payments.attempts(third)).toEqual(['1 UNKNOWN']);
+  await expect.poll(() => payments.attempts(third)).toEqual(['1 UNSENT']);
   expect(await enter(KEYS[2] ?? '')).toBe(0);
   await env.orders.recheck('payment', { ...third, token: null });
   expect(await paying).toBe('succeeded');
