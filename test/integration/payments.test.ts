@@ -1,8 +1,12 @@
-import { eq } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { lookAtPayment, openPaymentAttempt } from '../../db/repositories/payments/charges.ts';
 import { settleAttempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { cancelHostedPayment, withdrawPayment } from '../../db/repositories/payments/orders.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
+import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
+import type { IntentRef } from '../../domain/payment-intent.ts';
+import { eventually } from '../support/eventually.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { paidOnClock } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
@@ -191,6 +195,50 @@ describe('a hosted payment', () => {
     );
     expect(await payments.book(ref)).toEqual([]);
   });
+});
+
+/** Settles the payment's charge with a decline while nobody can read a charge, and runs `during` before the commit. */
+async function declinedDuring<T>(
+  { db }: TestEnvironment,
+  { merchantId, intentId }: IntentRef,
+  during: () => Promise<T>,
+): Promise<T> {
+  const isWaiting = sql`select from pg_locks where not granted and relation = 'payment_attempt'::regclass`;
+  return (
+    await db.transaction(async (tx) => {
+      await tx.execute(sql`lock table ${paymentAttempts} in access exclusive mode`);
+      const running = during();
+      await eventually(async () => expect(await tx.execute(isWaiting)).toHaveLength(1));
+      const declined = { state: 'DECLINED', errorCode: 'card_declined' } as const;
+      const ofIntent = and(
+        eq(paymentAttempts.merchantId, merchantId),
+        eq(paymentAttempts.intentId, intentId),
+      );
+      await tx.update(paymentAttempts).set(declined).where(ofIntent);
+      await tx
+        .update(paymentIntents)
+        .set({ status: 'FAILED' })
+        .where(and(eq(paymentIntents.merchantId, merchantId), eq(paymentIntents.id, intentId)));
+      return { running };
+    })
+  ).running;
+}
+
+test('a card is not refused for good when the charge of another card is declined meanwhile [D-40]', async ({
+  env,
+  payments,
+}) => {
+  const ref = await payments.payment('hosted');
+  const [first, second] = [await payments.redeemed(await payments.card()), await payments.card()];
+  const order = { ...ref, token: { paymentToken: 'first', checkoutSessionId: 'cs_first' } };
+  await openPaymentAttempt(env.db, order, first.paymentMethodId, Date.now());
+  const look = () => lookAtPayment(env.db, { ...ref, token: second }, Date.now());
+  // The look reads the intent before this commit, and the charges after it.
+  expect(await declinedDuring(env, ref, look)).toEqual({
+    kind: 'refused',
+    outcome: refused('payment_outcome_pending', 'The outcome of another try is not known yet.'),
+  });
+  expect(await look()).toMatchObject({ kind: 'open' });
 });
 
 describe('the cancellation of a hosted payment', () => {

@@ -146,9 +146,6 @@ function turnOf(
       ? { kind: 'settled', intent, outcome }
       : { kind: 'goOn', intent, attempt: own, isFresh: false };
   }
-  if (attempts.some((attempt) => outcomeOf(attempt) === null)) {
-    return refused('payment_outcome_pending', 'The outcome of another try is not known yet.');
-  }
   switch (intentStatusAt(intent, nowAt)) {
     case 'CREATED':
     case 'FAILED':
@@ -156,7 +153,9 @@ function turnOf(
       return refused('operation_not_allowed', 'The payment waits for its payer.');
     case 'CANCELLED':
       return refused('operation_not_allowed', 'The payment was cancelled, or its page expired.');
+    // Also if no attempt is open any more: the attempts were read after the intent.
     case 'PENDING':
+      return refused('payment_outcome_pending', 'The outcome of another try is not known yet.');
     case 'SUCCESS':
     case 'REFUNDED':
     case 'PARTIALLY_REFUNDED':
