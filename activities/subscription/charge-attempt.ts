@@ -145,7 +145,6 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   const { merchantId, subscriptionId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
-    const { commandId } = state.openAttempt;
     const { nowAt, realNowAt } = input;
     const outcome = await outcomeOf(tx, merchantId, settlement);
     const applied = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
@@ -155,7 +154,7 @@ async function settle(
     const result = resultOf(state.openAttempt, outcome, change.state);
     const recorded = await settleCycle(tx, attempt, settlement, {
       transition: { change, transitionId, command: null, nowAt },
-      commandId,
+      before: state,
       result,
     });
     // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.

@@ -35,10 +35,10 @@ describe('a restored database', () => {
     expect(await attempts()).toEqual([]);
   });
 
-  test('books the charge that the gateway has after the newer run was terminated [D-39]', async ({
+  test('books the charge that the gateway has after the newer run was terminated, and tells it with the same ids [D-39]', async ({
     env,
   }) => {
-    const { ref, clock, february, attempts } = await februaryLost(env);
+    const { ref, clock, february, attempts, newEvents, lostEvents } = await februaryLost(env);
     await handleOf(env, ref).terminate('the database was restored');
     expect(await env.workflows.ensureRunning(ref)).toBe(true);
     await env.advance(clock, DUE_AT);
@@ -46,8 +46,16 @@ describe('a restored database', () => {
     expect(await attempts()).toEqual(['1 SUCCEEDED']);
     expect(await env.state(ref)).toMatchObject({ status: 'ACTIVE', cyclesCharged: 2 });
 
+    expect((await newEvents()).map(([type]) => type)).toEqual([
+      'intent.created',
+      'intent.success',
+      'subscription.cycle_charged',
+    ]);
+    expect(await newEvents()).toEqual(lostEvents);
+
     await env.advance(clock, DUE_AT + 86_400_000);
     expect(await february()).toEqual(['succeeded 1999 x2']);
+    expect(await newEvents()).toEqual(lostEvents);
   });
 
   test('puts the cycle in review when it owes another amount than the gateway has charged [D-39]', async ({

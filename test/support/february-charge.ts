@@ -14,6 +14,9 @@ export const DUE_AT = Date.parse('2027-02-10T00:00:00Z');
 export async function paidForJanuary(env: TestEnvironment) {
   const { ref, clock } = await paidOnClock(env, CREATED_AT, { cycleCount: 3 });
   const match = { subscriptionId: ref.subscriptionId };
+  /** Type and id of the events after the first five, which belong to January's payment. */
+  const newEvents = async () =>
+    (await env.events(ref)).slice(5).map((event) => [event['eventType'], event['eventId']]);
   return {
     ref,
     clock,
@@ -46,11 +49,8 @@ export async function paidForJanuary(env: TestEnvironment) {
         );
       return rows.map(({ number, state }) => `${number} ${state}`);
     },
-    /** The types of the events after the first five, which belong to January's payment. */
-    newEventTypes: async () => {
-      const events = await env.events(ref);
-      return events.slice(5).map((event) => event['eventType']);
-    },
+    newEvents,
+    newEventTypes: async () => (await newEvents()).map(([type]) => type),
   };
 }
 
@@ -79,10 +79,11 @@ export async function februaryInput(env: TestEnvironment, { ref }: PaidSubscript
 }
 
 /** As {@link paidForJanuary}. February's cycle is then charged, and the rows are restored to those before it. */
-export async function februaryLost(env: TestEnvironment): Promise<PaidSubscription> {
+export async function februaryLost(env: TestEnvironment) {
   const paid = await paidForJanuary(env);
   const restore = await dumpRows(env.db);
   await env.advance(paid.clock, DUE_AT);
+  const lostEvents = await paid.newEvents();
   await restore();
-  return paid;
+  return { ...paid, lostEvents };
 }

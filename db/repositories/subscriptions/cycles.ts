@@ -21,6 +21,7 @@ import { FACTS, factsOf } from '../payments/events.ts';
 import { insertAttempt, OPEN_STATES, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
 import { appendDrafts } from './events.ts';
+import type { EventCause } from '../webhooks/outbox.ts';
 import { ORDER } from './row.ts';
 import type { Order } from './row.ts';
 import { moveRow, recordTransition, settleCommand } from './transitions.ts';
@@ -123,7 +124,7 @@ export async function insertCycleIntent(
   tx: Db,
   order: Order,
   { intentId, hasUpfrontAmount, ...cycle }: CycleIntent,
-): Promise<{ created: EventDraft; facts: IntentFacts } | null> {
+): Promise<{ created: EventDraft; facts: IntentFacts; cause: EventCause } | null> {
   const [intent] = await tx
     .insert(paymentIntents)
     .values({
@@ -138,7 +139,8 @@ export async function insertCycleIntent(
   if (!intent) return null;
   const created = intentEvent('intent.created', intentId, cycle.createdAt, 'CREATED');
   // The event comes before the first attempt, so it has no card.
-  return { created, facts: factsOf(intent, null, hasUpfrontAmount) };
+  const facts = factsOf(intent, null, hasUpfrontAmount);
+  return { created, facts, cause: { key: intentId, dueAt: cycle.dueAt } };
 }
 
 /** Opens the attempt of `state` on the cycle's intent, and sets this intent to PENDING. Throws AdoptedFirst. */
@@ -163,7 +165,7 @@ async function writeAttempt(tx: Db, state: ChargeableState, order: Order): Promi
       createdAt,
     }),
   ]);
-  if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts);
+  if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts, inserted.cause);
   if (!attempt) throw new AdoptedFirst();
   if (!inserted) await setPending(tx, attempt);
   return { kind: 'opened', state, attempt, isFresh: true };
@@ -218,8 +220,8 @@ async function readAttempt(
 }
 
 /**
- * Writes the outcome of a cycle's attempt and its transition, inside the caller's transaction. `result` is that of the
- * command `commandId`, which requested the attempt. Writes nothing if another process has changed the subscription.
+ * Writes the outcome of the attempt of `before` and its transition, inside the caller's transaction. `result` is that of
+ * the command that requested the attempt. Writes nothing if another process has changed the subscription.
  */
 export async function settleCycle(
   tx: Db,
@@ -227,16 +229,18 @@ export async function settleCycle(
   settlement: Settlement,
   {
     transition: { change, ...identity },
-    commandId,
+    before: { owed, openAttempt },
     result,
-  }: { transition: Transition; commandId: string | null; result: CommandResult | null },
+  }: { transition: Transition; before: ChargeableState; result: CommandResult | null },
 ): Promise<Recorded> {
   const { state, effects, events } = change;
   const moved = await moveRow(tx, { ...identity, state, effects });
   if (moved.kind !== 'moved') return moved;
   const hasUpfrontAmount = state.terms.upfrontAmountMinor !== null;
   const facts = await settleAttempt(tx, attempt, settlement, identity.nowAt, hasUpfrontAmount);
+  const { commandId } = openAttempt;
   if (result && commandId !== null) await settleCommand(tx, state, commandId, result);
-  await appendDrafts(tx, moved.order, events, facts);
+  const cause = { key: attempt.gatewayKey, dueAt: owed.dueAt };
+  await appendDrafts(tx, moved.order, events, facts, cause);
   return { kind: 'recorded' };
 }

@@ -3,6 +3,7 @@ import type { EventDraft, EventEnvelope, IntentFacts } from '../../../domain/eve
 import type { Db } from '../../client.ts';
 import { intentEventsToStore } from '../payments/events.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
+import type { EventCause } from '../webhooks/outbox.ts';
 import type { Order } from './row.ts';
 
 /**
@@ -14,6 +15,7 @@ export async function appendDrafts(
   order: Pick<Order, 'merchantId' | 'subscriptionId' | 'customerId' | 'receiptId' | 'metadata'>,
   drafts: readonly EventDraft[],
   facts?: IntentFacts,
+  cause?: EventCause,
 ): Promise<void> {
   const { merchantId, subscriptionId: streamId } = order;
   const ofIntent = await intentEventsToStore(tx, merchantId, drafts.filter(isIntentEvent), facts);
@@ -26,5 +28,5 @@ export async function appendDrafts(
           body: (envelope: EventEnvelope) => subscriptionEventBody(draft, envelope, order),
         },
   );
-  await appendEvents(tx, { merchantId, streamId }, events);
+  await appendEvents(tx, { merchantId, streamId }, events, cause);
 }

@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import type { EventEnvelope, EventType, StreamRef } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
+import type { RandomBytes } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { timestamp } from '../records.ts';
 
@@ -13,21 +14,31 @@ export interface EventToStore {
   body: (envelope: EventEnvelope) => Record<string, unknown>;
 }
 
+/** The charge that causes an event: a key that a restored database gives again, and the due date of its cycle. */
+export interface EventCause {
+  key: string;
+  dueAt: number;
+}
+
 /** Placeholder in an event's text, which the statement replaces by the sequence number. */
 const SEQUENCE = String(Number.MAX_SAFE_INTEGER);
 
 /**
  * Stores events of one stream in the caller's transaction, with a pending delivery for every active configuration.
- * The counter's row stays locked, so the sequence order is the commit order. A repeat would store them again.
+ * The counter's row stays locked, so the sequence order is the commit order. A repeat would store them again. With
+ * a `cause`, ids are the same after a restore; it must not cause two events of one type.
  */
 export async function appendEvents(
   tx: Db,
   { merchantId, streamId }: StreamRef,
   events: readonly EventToStore[],
+  cause?: EventCause,
 ): Promise<void> {
   if (events.length === 0) return;
   const rows = events.map(({ type, occurredAt, body }, index) => {
-    const eventId = newId('evt', Date.now(), randomBytes);
+    const eventId = cause
+      ? newId('evt', cause.dueAt, hashOf(`${streamId} ${cause.key} ${type}`))
+      : newId('evt', Date.now(), randomBytes);
     const text = JSON.stringify(body({ eventId, sequence: Number(SEQUENCE) }));
     return sql`(${index}::int, ${eventId}, ${type}, ${text}, ${timestamp(occurredAt)})`;
   });
@@ -52,4 +63,8 @@ export async function appendEvents(
     from stored e
     join webhook_config c on c.merchant_id = e.merchant_id and e.type = any (c.event_types)
     where c.is_active and c.deleted_at is null`);
+}
+
+function hashOf(text: string): RandomBytes {
+  return (count) => createHash('sha256').update(text).digest().subarray(0, count);
 }

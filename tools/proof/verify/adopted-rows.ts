@@ -87,7 +87,7 @@ export async function adoptCycleCharge(
       paymentMethodId: null,
       adoptedAt: Date.now(),
     });
-    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts);
+    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts, inserted.cause);
     await adoptAttempt(tx, lost, {
       paymentMethodId,
       createdAt,
