@@ -13,7 +13,7 @@ const CLOCKS_DIFFER_MS = 600_000;
 
 /**
  * Returns the gateway, which moves no money before the database has the newest charge of the gateway's book. A database
- * that was restored to an older state does not have it, and could charge again what it has lost.
+ * that was restored to an older state does not have it, and might make a lost charge again.
  */
 export function fencedGateway(
   gateway: PaymentGateway,

@@ -123,6 +123,15 @@ export async function collect(
   }
 }
 
+/** True if the charge of a checkout could not be sent before the payer's page expired. */
+export function isPayerGone(
+  { state, trigger }: Attempt,
+  pageExpiresAt: number | null,
+  nowAt: number,
+): boolean {
+  return state === 'UNSENT' && trigger === 'checkout' && nowAt >= (pageExpiresAt ?? Infinity);
+}
+
 /** True if the gateway last answered that it has received the charge and has not decided it yet. */
 function isInProgress({ state, unansweredAt }: Attempt): boolean {
   return state === 'UNKNOWN' && unansweredAt === null;

@@ -9,7 +9,7 @@ import type { OrderStep } from '../../domain/order.ts';
 import type { PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import type { ChargingDeps } from '../deps.ts';
-import { collect } from '../charging/charge-exchange.ts';
+import { collect, isPayerGone } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
 import { presentPayerOf } from '../charging/present-payer.ts';
@@ -39,8 +39,7 @@ export function createPaymentActivities(deps: ChargingDeps) {
         lookups,
         realNowAt: nowAt,
         isFresh,
-        // The charge could not be sent before the payer's page expired.
-        isVoided: attempt.state === 'UNSENT' && nowAt >= (intent.checkoutExpiresAt ?? Infinity),
+        isVoided: isPayerGone(attempt, intent.checkoutExpiresAt, nowAt),
         ...(await presentPayerOf(deps, attempt, {
           nowAt,
           savesMethod: intent.tokenise,

@@ -24,7 +24,7 @@ import type { Place } from '../../domain/subscription/renewal-places.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import { invalidInput } from '../failures.ts';
-import { collect } from '../charging/charge-exchange.ts';
+import { collect, isPayerGone } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
 import { linked } from './update-link.ts';
 import { watchUnproven } from '../orders/late-charges.ts';
@@ -81,7 +81,9 @@ export function createChargingActivities(deps: ChargingDeps) {
         stopAt: sendDeadline(deps, lookups),
         lookups,
         realNowAt,
-        isVoided: openAttempt.voidedBy !== null || isPayerGone(state, attempt, input.nowAt),
+        isVoided:
+          openAttempt.voidedBy !== null ||
+          isPayerGone(attempt, state.checkoutExpiresAt, input.nowAt),
         isFresh: opened.isFresh,
         ...(await presentPayerOf(deps, attempt, {
           nowAt: realNowAt,
@@ -112,16 +114,6 @@ export function createChargingActivities(deps: ChargingDeps) {
       return settled;
     },
   };
-}
-
-/** True if the charge of a checkout could not be sent before the checkout expired. */
-function isPayerGone(
-  { openAttempt, checkoutExpiresAt }: ChargeableState,
-  attempt: Attempt,
-  nowAt: number,
-) {
-  const isUnsent = attempt.state === 'UNSENT';
-  return isUnsent && openAttempt.trigger === 'checkout' && nowAt >= checkoutExpiresAt;
 }
 
 /** True if a look-up changed nothing. The bank's first question to the payer is a change. */

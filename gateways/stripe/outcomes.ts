@@ -102,6 +102,13 @@ const OF_PAYMENT = [
   'postal_code_invalid processing_error refer_to_customer token_already_used token_in_use',
 ].flatMap((codes) => codes.split(' '));
 
+/** Stripe's codes of a refused charge that concern every payer of the account. Read on 28 November 2026. */
+const OF_ACCOUNT = [
+  'account_country_invalid_address account_invalid api_key_expired capability_not_active',
+  'country_unsupported no_account not_allowed_on_standard_account platform_api_key_expired',
+  'testmode_charges_only',
+].flatMap((codes) => codes.split(' '));
+
 /** Returns what a refused charge says: Stripe's code of a decline, or that nothing was charged for another reason. */
 export function refusedCharge(error: unknown): { code: string } | NotSent | null {
   if (error instanceof Stripe.errors.StripeCardError) return { code: error.code ?? 'unknown' };
@@ -111,9 +118,8 @@ export function refusedCharge(error: unknown): { code: string } | NotSent | null
   const isOfPayment = code ? OF_PAYMENT.includes(code) : TERMS.includes(param ?? '');
   if (isOfPayment) return { code: code ?? rawType ?? 'unknown' };
   const reason = `Stripe answered ${statusCode ?? 400} ${code ?? error.message}`;
-  return isMistake(error)
-    ? { kind: 'not_sent', reason }
-    : { kind: 'not_sent', reason, isAccountRefused: true };
+  const isAccountRefused = code ? OF_ACCOUNT.includes(code) : param === undefined;
+  return { kind: 'not_sent', reason, ...(isAccountRefused && { isAccountRefused }) };
 }
 
 function isMistake({ code, param }: Stripe.errors.StripeError): boolean {
