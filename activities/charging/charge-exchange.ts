@@ -63,19 +63,18 @@ export async function collect(
   const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
   if (attempt.state === 'REVIEW') return outcomeInReview(db, gateway, attempt);
 
+  const isVoided = limits.isVoided === true || limits.isAbandoned === true;
   const exchange: ChargeExchange = {
     db,
     gateway,
     attempt,
     cycle,
     payer: gateway.capabilities.payerPresent ? limits.payer : undefined,
-    isVoided: limits.isVoided === true || limits.isAbandoned === true,
+    isVoided,
     isMarked: limits.isFresh === true,
-    mayBeAtGateway: mayBeAtGateway(gateway, attempt, limits),
+    mayBeAtGateway: mayBeAtGateway(gateway, attempt, limits, isVoided),
   };
-  const { isVoided } = exchange;
   const voided = limits.isVoided === true ? VOIDED : NOT_CONFIRMED;
-  if (isVoided && attempt.state === 'UNSENT') return { ...voided, isProven: true };
   if (isVoided && !exchange.mayBeAtGateway) return voided;
   for (;;) {
     const byLookup = exchange.mayBeAtGateway;
@@ -107,6 +106,8 @@ export async function collect(
         }
         const hasTime = await pauseIfTimeLeft(deps, limits.stopAt);
         if (hasTime) continue;
+        // A late-charge watch asks as soon as requests are possible again.
+        if (outcome.kind === 'not_sent' && isVoided && attempt.state === 'UNSENT') return voided;
         if (outcome.kind === 'not_sent' && !exchange.mayBeAtGateway) {
           const { reason, isAccountRefused = false } = outcome;
           // The sends of this call had no effect.
@@ -137,11 +138,18 @@ function isInProgress({ state, unansweredAt }: Attempt): boolean {
   return state === 'UNKNOWN' && unansweredAt === null;
 }
 
-/** True if the gateway may have the charge: after a send, or after `prepare` if it has one. */
-function mayBeAtGateway(gateway: PaymentGateway, attempt: Attempt, limits: SendLimits): boolean {
-  if (attempt.state === 'UNSENT') return false;
-  if (gateway.prepare !== null) return attempt.gatewayChargeId !== null;
-  return !limits.isFresh;
+/**
+ * True if the gateway may have the charge: after a send, or after `prepare` if it has one. An UNSENT charge is sent
+ * again, with the same key; but a worker that stalled may have sent it meanwhile.
+ */
+function mayBeAtGateway(
+  gateway: PaymentGateway,
+  { state, gatewayChargeId }: Attempt,
+  { isFresh = false }: SendLimits,
+  isVoided: boolean,
+): boolean {
+  if (state === 'UNSENT' && !isVoided) return false;
+  return gateway.prepare === null ? !isFresh : gatewayChargeId !== null;
 }
 
 /** REVIEW is never sent again. A definite answer overrides every decision except *paid*. */

@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { collect } from '../../activities/charging/charge-exchange.ts';
 import type { SendLimits } from '../../activities/charging/gateway-exchange.ts';
-import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
+import { markSending, recordUndecided } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt } from '../../db/repositories/payments/charges.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
@@ -155,6 +155,49 @@ describe('a charge at a gateway that prepares charges', () => {
       reason: 'the gateway refused the request: 400 charge_withdrawn',
     });
     expect(calls.made).toEqual(['withdraw pi_stalled', 'look up pi_stalled', 'charge pi_stalled']);
+    expect(await book()).toEqual([]);
+  });
+
+  test('is settled as paid when it is voided after a stalled worker sent it, while another found that nothing was sent [D-46, D-§4]', async ({
+    env,
+    payments,
+  }) => {
+    const { attempt, calls, row, collected, book } = await opened(env, payments);
+    calls.losesPreparation = true;
+    const unsent = await collected();
+    if (unsent.kind !== 'unsent') throw new Error(`the charge was ${unsent.kind}`);
+    // The stalled worker goes on before the other one records what it found.
+    await markSending(env.db, attempt, 'pi_stalled');
+    calls.losesAnswer = true;
+    expect(await collected()).toMatchObject({ kind: 'unknown' });
+    await recordUndecided(env.db, attempt, unsent);
+    expect(await row()).toMatchObject({ state: 'UNSENT', gatewayChargeId: 'pi_stalled' });
+    expect(await collected({ isVoided: true })).toMatchObject({ kind: 'succeeded' });
+    expect(calls.made).toEqual([
+      'prepare',
+      'look up pi_stalled',
+      'charge pi_stalled',
+      'withdraw pi_stalled',
+    ]);
+    expect(await book()).toEqual(['succeeded 5000 x1']);
+  });
+
+  test('is watched when it is voided while nothing was sent, because a stalled worker may still send it [D-46, D-§4]', async ({
+    env,
+    payments,
+  }) => {
+    const { attempt, calls, collected, book } = await opened(env, payments);
+    calls.losesPreparation = true;
+    const unsent = await collected();
+    if (unsent.kind !== 'unsent') throw new Error(`the charge was ${unsent.kind}`);
+    await recordUndecided(env.db, attempt, unsent);
+    expect(await collected({ isVoided: true })).toEqual({
+      kind: 'declined',
+      code: 'processing_error',
+      gatewayChargeId: null,
+      isWithdrawn: true,
+    });
+    expect(calls.made).toEqual(['prepare']);
     expect(await book()).toEqual([]);
   });
 
