@@ -2,6 +2,7 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
 import type { LogLevel } from '@temporalio/worker';
 import { measuredCharges } from './activities/charging/measured-charges.ts';
 import { createActivities } from './activities/index.ts';
+import { openPace, paceKeeper } from './activities/charging/renewal-pace.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
 import { createDb, createProbeDb, requireDirect } from './db/client.ts';
@@ -127,6 +128,8 @@ const subscriptionWorkflows = createSubscriptionWorkflows({
   ...onTemporal,
   rows: subscriptionRows(db),
 });
+const pace = await openPace({ db, most: config.renewalsPerSecond });
+const keepPace = paceKeeper(db, pace, (perSecond) => logger.info({ perSecond }, 'renewal pace'));
 const unmeasured = createActivities({
   db,
   logger,
@@ -136,7 +139,7 @@ const unmeasured = createActivities({
   gatewaySubjects: createGatewaySubjects(onTemporal),
   webhooks: webhooks.activities,
   links: config.links,
-  places: new RenewalPlaces(config.renewalsPerSecond),
+  places: new RenewalPlaces(pace),
   retentionMs: config.retentionMs,
   wakeEndpoint: queues.wakeEndpoint,
   wakeStream: async (stream) => void webhooks.deliver(stream),
@@ -146,7 +149,11 @@ const unmeasured = createActivities({
 const activities = {
   ...unmeasured,
   chargeAttempt: measuredCharges((input) => unmeasured.chargeAttempt(input), {
-    renewed: (late) => metrics.observe('perennial_renewal_lateness_seconds', {}, late),
+    renewed: (late, isDecided) => {
+      metrics.observe('perennial_renewal_lateness_seconds', {}, late);
+      pace.tried(late * 1_000, isDecided, Date.now());
+      void keepPace();
+    },
     settled: (outcome) => metrics.count('perennial_charge_outcomes_total', outcome),
   }),
 };

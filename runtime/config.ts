@@ -58,7 +58,7 @@ export const variables = {
   WORKFLOW_BUNDLE: text.optional(),
   MAINTENANCE: flag.default(true),
   CURRENCY_LIMITS_FILE: text.optional(),
-  RENEWALS_PER_SECOND: z.coerce.number().min(1).max(100_000).default(25),
+  RENEWALS_PER_SECOND: z.coerce.number().min(1).max(100_000).optional(),
   RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(30),
 
   PUBLIC_URL: url.optional(),

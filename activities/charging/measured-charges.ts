@@ -2,8 +2,11 @@ import { jitterAt } from '../../domain/subscription/state.ts';
 import type { ChargeAttemptInput, ChargeAttemptResult } from '../subscription/charge-attempt.ts';
 
 export interface ChargeObserver {
-  /** Time in s from the instant of a renewal, after its delay, to the start of its charge. */
-  renewed(lateSeconds: number): void;
+  /**
+   * Time in s from the instant of a renewal, after its delay, to the start of its charge; and whether the gateway has
+   * decided this.
+   */
+  renewed(lateSeconds: number, isDecided: boolean): void;
   settled(outcome: { trigger: string; outcome: string; code: string }): void;
 }
 
@@ -17,7 +20,7 @@ export function measuredCharges(charge: Charge, observer: ChargeObserver): Charg
     if (result.kind === 'adopt') return result;
     const { openAttempt } = input.state;
     const dueAt = renewalDueAt(input);
-    if (dueAt !== null) observer.renewed(Math.max(0, startedAt - dueAt) / 1_000);
+    if (dueAt !== null) observer.renewed(Math.max(0, startedAt - dueAt) / 1_000, isDecided(result));
     if (result.kind === 'settled') {
       const { outcome } = result;
       const code = outcome.kind === 'declined' ? outcome.code : '';
@@ -25,6 +28,10 @@ export function measuredCharges(charge: Charge, observer: ChargeObserver): Charg
     }
     return result;
   };
+}
+
+function isDecided(result: ChargeAttemptResult): boolean {
+  return result.kind === 'settled' && ['succeeded', 'declined'].includes(result.outcome.kind);
 }
 
 /** Null if the call does not open the attempt of a due date, or if a test clock sets the date. */

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
+import { openPace } from '../../activities/charging/renewal-pace.ts';
 import { useCurrencies } from '../../api/amounts.ts';
 import { findSettings } from '../../db/repositories/merchants/settings.ts';
 import type { ActionFacts } from '../../db/schema/operator-actions.ts';
@@ -77,7 +78,7 @@ async function main(): Promise<number> {
           workflows,
           random: randomBytes,
           now: Date.now,
-          renewalsPerSecond: place.renewalsPerSecond,
+          pace: await openPace({ db, most: place.renewalsPerSecond }),
         },
         {
           file,

@@ -4,6 +4,7 @@ import type { Db } from '../../../db/client.ts';
 import { findImports, importSubscription, payerOf } from './rows.ts';
 import type { EarlierImport } from './rows.ts';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import type { RenewalPace } from '../../../domain/subscription/renewal-pace.ts';
 import { RenewalPlaces } from '../../../domain/subscription/renewal-places.ts';
 import type { RandomBytes } from '../../../domain/ids.ts';
 import type { PaymentGateway, SavedCard } from '../../../gateways/port.ts';
@@ -29,7 +30,8 @@ export interface ImportDeps {
   readonly workflows: Starter;
   readonly random: RandomBytes;
   readonly now: () => number;
-  readonly renewalsPerSecond: number;
+  /** Decides how far the renewals of one instant are spread. */
+  readonly pace: Pick<RenewalPace, 'perSecond'>;
 }
 
 export interface ImportOptions {
@@ -56,7 +58,7 @@ type Batch = readonly { readonly line: Line; readonly reading: ReturnType<typeof
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
   const { jitterMs: jitterWindowMs = null } = await loadSettings(deps.db, deps.merchantId);
   const lookup = createMethodLookup(deps.gateway);
-  const places = new RenewalPlaces(deps.renewalsPerSecond);
+  const places = new RenewalPlaces(deps.pace);
   const starts = createStarts(deps.workflows);
   const totals = createTotals(deps.now());
   const lineOfId = new Map<string, number>();

@@ -294,6 +294,13 @@ CREATE TABLE "refund" (
 	CONSTRAINT "refund__amount__ck" CHECK ("amount_minor" between 1 and 9007199254740991)
 );
 --> statement-breakpoint
+CREATE TABLE "renewal_pace" (
+	"is_only" boolean PRIMARY KEY DEFAULT true,
+	"per_second" real NOT NULL,
+	"learned_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "renewal_pace_is_one_row" CHECK ("is_only")
+);
+--> statement-breakpoint
 CREATE TABLE "link_use" (
 	"merchant_id" text NOT NULL,
 	"link_id" text NOT NULL,
