@@ -4,14 +4,10 @@ import type { DecidedCharge, InProgress, NotSent, UnknownOutcome } from '../port
 import { declineOf } from './declines.ts';
 import { PACED_OUT } from './pace.ts';
 
-/** Codes of a request that was not sent: those of a failed connect, and that of our rate limiter. */
-const NOT_CONNECTED = [
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'UND_ERR_CONNECT_TIMEOUT',
-  PACED_OUT,
-];
+/** Codes of a request that was not sent, because the connect failed. */
+const NOT_CONNECTED = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT'];
+
+const PACED_OUT_REASON = 'our own limit of requests to the Stripe account was reached';
 
 /**
  * Returns the outcome that a PaymentIntent shows. `absent`: the PaymentIntent was not confirmed. A
@@ -54,6 +50,7 @@ export function failureOf(error: unknown): NotSent | UnknownOutcome {
   if (!(error instanceof Stripe.errors.StripeError)) throw error;
   if (error instanceof Stripe.errors.StripeConnectionError) {
     const code = connectionCode(error);
+    if (code === PACED_OUT) return { kind: 'not_sent', reason: PACED_OUT_REASON };
     const reason = code === null ? error.message : `${error.message} (${code})`;
     return { kind: code !== null && NOT_CONNECTED.includes(code) ? 'not_sent' : 'unknown', reason };
   }
