@@ -5,6 +5,8 @@ const WINDOW_MS = 4_000;
  * it did if this share of them was not decided, for example because the gateway's limit was reached.
  */
 const LATE_MS = 1_500;
+/** In one whose renewals began earlier than this, the process could have done more. */
+const PUNCTUAL_MS = 500;
 const UNDECIDED_SHARE = 0.1;
 /** The share of what the process can do that is planned for the next wave. The rest is for payers and commands. */
 const SHARE = 0.9;
@@ -66,16 +68,19 @@ export class RenewalPace {
     const shown = (decided * 1_000) / lasted;
     const isAll = allLateMs > LATE_MS * tried || tried - decided > UNDECIDED_SHARE * tried;
     // A few late renewals are no wave.
-    if (shown >= this.limits.least / 2) this.learn(shown, isAll);
+    if (shown >= this.limits.least / 2) {
+      if (isAll) this.lower(shown);
+      else if (allLateMs < PUNCTUAL_MS * tried) this.raise(shown);
+    }
     this.window = emptyWindow(nowAt);
   }
 
-  private learn(shown: number, isAll: boolean): void {
-    if (isAll) {
-      this.rate = this.within(this.rate + WEIGHT * (SHARE * shown - this.rate));
-      this.known = this.rate;
-      return;
-    }
+  private lower(shown: number): void {
+    this.rate = this.within(this.rate + WEIGHT * (SHARE * shown - this.rate));
+    this.known = this.rate;
+  }
+
+  private raise(shown: number): void {
     const raise = this.known === null ? FIRST_RAISE : RAISE;
     this.rate = Math.max(this.rate, this.within(shown * raise));
     if (this.known !== null) this.known = this.rate;
