@@ -5,9 +5,9 @@ const WINDOW_MS = 4_000;
  * it did if this share of them was not decided, for example because the gateway's limit was reached.
  */
 const LATE_MS = 1_500;
+const UNDECIDED_SHARE = 0.1;
 /** In one whose renewals began earlier than this, the process could have done more. */
 const PUNCTUAL_MS = 500;
-const UNDECIDED_SHARE = 0.1;
 /** The share of what the process can do that is planned for the next wave. The rest is for payers and commands. */
 const SHARE = 0.9;
 /** How much faster than a wave that was not late the next one may be: before the first late one, and after it. */
