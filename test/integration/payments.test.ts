@@ -197,7 +197,7 @@ describe('a hosted payment', () => {
   });
 });
 
-/** Settles the payment's charge with a decline while nobody can read a charge, and runs `during` before the commit. */
+/** Runs `during`. Its read of the charges waits until the payment's charge is declined. */
 async function declinedDuring<T>(
   { db }: TestEnvironment,
   { merchantId, intentId }: IntentRef,

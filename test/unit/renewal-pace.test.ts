@@ -96,7 +96,7 @@ describe('the pace of a process', () => {
   });
 });
 
-test('after twelve waves every process is at 85 to 120 % of what it can do, and no wave is very late [D-59]', () => {
+test('after twelve waves a process charges more than 80 % of what it can, and none later than a quarter of the wave [D-59]', () => {
   fc.assert(
     fc.property(fc.integer({ min: 15, max: 120 }), fc.integer({ min: 60, max: 90 }), (canDo, s) => {
       const wave = processWith(new RenewalPace(LIMITS, null));
