@@ -33,6 +33,7 @@ import { createTemporalClient, plainFields, temporalConnectionOptions } from './
 import { GRACE_MS, workerOptionsOf } from './runtime/worker-options.ts';
 import { createWebhookQueues } from './temporal/webhook-queues.ts';
 import { bundleWorkflows } from './runtime/workflow-bundle.ts';
+import { WorkflowTaskSlots } from './runtime/workflow-task-slots.ts';
 
 /** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
@@ -104,6 +105,7 @@ const sandbox = createSandboxClient({
   apiKey: config.gatewayKey,
   timeoutMs: GATEWAY_TIMEOUT_MS,
 });
+const workflowTaskSlots = new WorkflowTaskSlots();
 const gateways = createMerchantGateways({
   sandbox,
   ...gatewayRows(db),
@@ -111,7 +113,10 @@ const gateways = createMerchantGateways({
   stripe: { url: config.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
   onKeyRefused: (merchantId, gateway) =>
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
-  observer: gatewayObserver(metrics),
+  observer: {
+    ...gatewayObserver(metrics),
+    during: (request) => workflowTaskSlots.lendDuring(request),
+  },
 });
 const queues = createWebhookQueues({
   ...onTemporal,
@@ -151,8 +156,7 @@ const activities = {
   chargeAttempt: measuredCharges((input) => unmeasured.chargeAttempt(input), {
     renewed: (late, isDecided) => {
       metrics.observe('perennial_renewal_lateness_seconds', {}, late);
-      pace.tried(late * 1_000, isDecided, Date.now());
-      void keepPace();
+      if (pace.tried(late * 1_000, isDecided, Date.now())) void keepPace();
     },
     settled: (outcome) => metrics.count('perennial_charge_outcomes_total', outcome),
   }),
@@ -174,6 +178,7 @@ workers.push(
           activities,
           activityInterceptor,
           workflowBundle,
+          workflowTaskSlots,
           deployment: config.deployment,
         }),
         connection,

@@ -3,6 +3,8 @@ import type { PaymentGateway } from './port.ts';
 
 /** `outcome`: the kind of the port's outcome, `rejected`, or `error`. */
 export interface GatewayObserver {
+  /** Makes a request. Default: only makes it. */
+  during?: <T>(request: () => Promise<T>) => Promise<T>;
   requested(gateway: string, call: { operation: string; outcome: string }, seconds: number): void;
   /** The gateway has answered a request with 429. */
   rateLimited(gateway: string): void;
@@ -30,6 +32,7 @@ export function measuredGateway(
   observer: GatewayObserver | undefined,
 ): PaymentGateway {
   if (observer === undefined) return gateway;
+  const { during = (request) => request() } = observer;
   const measured = (operation: string, call: Call): Call => {
     return async (...args) => {
       const startedAt = performance.now();
@@ -38,7 +41,7 @@ export function measuredGateway(
         observer.requested(gateway.name, { operation, outcome }, seconds);
       };
       try {
-        const result = await call(...args);
+        const result = await during(() => call(...args));
         report(result.kind);
         return result;
       } catch (error) {

@@ -5,12 +5,13 @@ import type { QueueName } from './config.ts';
 import { dataConverter } from './payload-digest.ts';
 import { buildIdOf } from './workflow-bundle.ts';
 import type { WorkflowBundle } from './workflow-bundle.ts';
+import type { WorkflowTaskSlots } from './workflow-task-slots.ts';
 
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
 
-/** Most workflow tasks wait for the gateway: if it takes 1 s, a worker makes 40 charges/s. */
-const WORKFLOW_TASKS = 40;
+/** The default of the SDK, which has none beside slots of our own. */
+const ACTIVITIES = { type: 'fixed-size', numSlots: 100 } as const;
 const WORKFLOW_TASK_POLLS = 12;
 /** The other polls are for the tasks of a worker's cached runs. */
 const NON_STICKY_POLLS = 1 / 3;
@@ -27,6 +28,7 @@ export interface QueueSettings {
   activities: object;
   activityInterceptor: ActivityInterceptorsFactory;
   workflowBundle: WorkflowBundle;
+  workflowTaskSlots: WorkflowTaskSlots;
   /** Null: Temporal gives a task to a worker of any build. */
   deployment: WorkerDeploymentVersion | null;
 }
@@ -53,7 +55,12 @@ export function workerOptionsOf(queue: QueueName, settings: QueueSettings): Work
     ...shared,
     workflowBundle: settings.workflowBundle,
     ...(settings.deployment === null && { buildId: buildIdOf(settings.workflowBundle) }),
-    maxConcurrentWorkflowTaskExecutions: WORKFLOW_TASKS,
+    tuner: {
+      workflowTaskSlotSupplier: settings.workflowTaskSlots,
+      activityTaskSlotSupplier: ACTIVITIES,
+      localActivityTaskSlotSupplier: ACTIVITIES,
+      nexusTaskSlotSupplier: ACTIVITIES,
+    },
     maxConcurrentWorkflowTaskPolls: WORKFLOW_TASK_POLLS,
     nonStickyToStickyPollRatio: NON_STICKY_POLLS,
     stickyQueueScheduleToStartTimeout: STICKY_QUEUE_TIMEOUT,

@@ -22,7 +22,7 @@ export async function openPace({ db, most = Infinity }: PaceDeps): Promise<Renew
   return new RenewalPace(limits, await loadPace(db));
 }
 
-/** Returns a function that stores the pace if it has changed. A failed write is repeated at the next change. */
+/** Returns a function that stores the pace if it has changed. A failed write is repeated by the next call. */
 export function paceKeeper(db: Db, pace: RenewalPace, onKept: (perSecond: number) => void) {
   let kept = pace.learned ?? 0;
   return async (): Promise<void> => {

@@ -50,20 +50,23 @@ export class RenewalPace {
     return this.known;
   }
 
-  /** A renewal began `lateMs` after its place. `isDecided`: the gateway has charged or declined it. */
-  tried(lateMs: number, isDecided: boolean, nowAt: number): void {
+  /**
+   * A renewal began `lateMs` after its place. `isDecided`: the gateway has charged or declined it. True if a window
+   * ended, so that {@link learned} may be new.
+   */
+  tried(lateMs: number, isDecided: boolean, nowAt: number): boolean {
     const { window } = this;
     if (nowAt - window.latestAt > WINDOW_MS) {
       // No wave went on before.
       this.window = emptyWindow(nowAt);
-      return;
+      return false;
     }
     window.latestAt = nowAt;
     window.tried += 1;
     window.decided += isDecided ? 1 : 0;
     window.lateMs += lateMs;
     const lasted = nowAt - window.startedAt;
-    if (lasted < WINDOW_MS) return;
+    if (lasted < WINDOW_MS) return false;
     const { tried, decided, lateMs: allLateMs } = window;
     const shown = (decided * 1_000) / lasted;
     const isAll = allLateMs > LATE_MS * tried || tried - decided > UNDECIDED_SHARE * tried;
@@ -73,6 +76,7 @@ export class RenewalPace {
       else if (allLateMs < PUNCTUAL_MS * tried) this.raise(shown);
     }
     this.window = emptyWindow(nowAt);
+    return true;
   }
 
   private lower(shown: number): void {

@@ -29,7 +29,7 @@ const waiting = (le: string) =>
   `temporal_workflow_task_schedule_to_start_latency_seconds_bucket{task_queue="billing",le="${le}"}`;
 const health = 'perennial_http_request_seconds_count{route="GET /health",status="200"}';
 const slots = (instance: string) =>
-  `temporal_worker_task_slots_available{task_queue="billing",worker_type="WorkflowWorker",instance="${instance}"}`;
+  `temporal_worker_task_slots_available{task_queue="billing",worker_type="LocalActivityWorker",instance="${instance}"}`;
 const instances = (process: string) => `perennial_instances_expected{process="${process}"}`;
 const temporal = 'perennial_temporal_up{instance="w1"}';
 const started = 'process_start_time_seconds{instance="w1"}';

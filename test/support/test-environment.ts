@@ -45,6 +45,7 @@ import type {
   SubscriptionWorkflows,
 } from '../../temporal/subscriptions/workflows.ts';
 import { workerOptionsOf } from '../../runtime/worker-options.ts';
+import { WorkflowTaskSlots } from '../../runtime/workflow-task-slots.ts';
 import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
@@ -219,6 +220,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
             activities: activitiesOn(queue),
             activityInterceptor,
             workflowBundle: { codePath: inject('workflowBundlePath') },
+            workflowTaskSlots: new WorkflowTaskSlots(),
             deployment: null,
           }),
           connection: server.nativeConnection,

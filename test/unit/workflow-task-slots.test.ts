@@ -1,0 +1,94 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { WorkflowTaskSlots } from '../../runtime/workflow-task-slots.ts';
+
+const CONTEXT = {
+  slotType: 'workflow',
+  taskQueue: 'perennial',
+  workerIdentity: 'worker',
+  workerBuildId: '',
+  isSticky: false,
+} as const;
+
+/** Asks for `count` slots, one after another, and notes the numbers of those that were given. */
+function ask(slots: WorkflowTaskSlots, count: number, signal = new AbortController().signal) {
+  const given: number[] = [];
+  const refused: number[] = [];
+  for (let number = 1; number <= count; number += 1) {
+    slots.reserveSlot(CONTEXT, signal).then(
+      () => given.push(number),
+      () => refused.push(number),
+    );
+  }
+  return { given, refused };
+}
+
+const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
+
+test('twelve workflow tasks are executed at once, and the others follow in their order', async () => {
+  const slots = new WorkflowTaskSlots();
+  const { given } = ask(slots, 14);
+  await turn();
+  expect(given).toEqual(upTo(12));
+  expect(slots.tryReserveSlot()).toBeNull();
+
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(13));
+  slots.releaseSlot();
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(14));
+  expect(slots.tryReserveSlot()).not.toBeNull();
+  expect(slots.tryReserveSlot()).toBeNull();
+});
+
+test('a task lends its slot while it waits for a gateway, up to 40 tasks', async () => {
+  const slots = new WorkflowTaskSlots();
+  const { given } = ask(slots, 60);
+  const answers: (() => void)[] = [];
+  const request = () => slots.lendDuring(() => new Promise<void>((done) => answers.push(done)));
+  const requests = [request()];
+  await turn();
+  expect(given).toEqual(upTo(13));
+  for (let number = 2; number <= 50; number += 1) requests.push(request());
+  await turn();
+  expect(given).toEqual(upTo(40));
+
+  for (const answer of answers) answer();
+  await Promise.all(requests);
+  // 40 tasks are at work: the next one follows when only eleven are left.
+  for (let ended = 1; ended <= 28; ended += 1) slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(40));
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(41));
+});
+
+test('a failed request gives the slot back', async () => {
+  const slots = new WorkflowTaskSlots();
+  const failed = slots.lendDuring(() => Promise.reject(new Error('no connection')));
+  await expect(failed).rejects.toThrow('no connection');
+  const { given } = ask(slots, 13);
+  await turn();
+  expect(given).toEqual(upTo(12));
+});
+
+test('a poll that ends before it has a slot, or before the SDK hears of it, takes none', async () => {
+  const slots = new WorkflowTaskSlots();
+  const heard = ask(slots, 11);
+  const [unheard, waiting] = [new AbortController(), new AbortController()];
+  const twelfth = ask(slots, 1, unheard.signal);
+  const thirteenth = ask(slots, 1, waiting.signal);
+  await turn();
+  expect([heard.given.length, twelfth.given, thirteenth.given]).toEqual([11, [1], []]);
+
+  waiting.abort();
+  await turn();
+  expect(thirteenth.refused).toEqual([1]);
+  unheard.abort();
+  const { given } = ask(slots, 2);
+  await turn();
+  expect(given).toEqual([1]);
+});
