@@ -1,7 +1,7 @@
 // npm run bench:billing-day, on a separate stack. Also measures the API's latency during the renewals. The baselines are
 // workflows of two shapes whose activities do nothing. Exits with 1 after a problem, for example a renewal charged twice.
 
-import { commandLine, wholeNumber } from '../scripts/client/options.ts';
+import { commandLine, wholeNumber } from '../../cli/command-line/options.ts';
 import { runBillingDay } from './day/billing-day.ts';
 import { ratiosOf } from './report/billing-day-data.ts';
 import { printBillingDay } from './report/billing-day-text.ts';

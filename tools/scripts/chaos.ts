@@ -17,10 +17,10 @@ import { isRight, LEDGER_HEADER, ledgerLine, toMarkdown } from '../proof/chaos/r
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
-import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
+import { commandLine, gatewayOption, wholeNumber } from '../../cli/command-line/options.ts';
 import { STACK_PORTS, startStack } from './client/own-stack.ts';
-import { grouped, print, runScript } from './client/terminal.ts';
-import { printResult } from '../proof/verify/print-result.ts';
+import { grouped, print, runScript } from '../../cli/command-line/terminal.ts';
+import { printResult } from '../../cli/verify/print-result.ts';
 
 interface Options extends RunOptions {
   readonly port: number;

@@ -7,7 +7,7 @@ import { EVENT_TYPES } from '../../domain/events.ts';
 import { startWebhookReceiver } from './client/webhook-receiver.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
-import { print, runScript, styled } from './client/terminal.ts';
+import { print, runScript, styled } from '../../cli/command-line/terminal.ts';
 import { Differences } from './demo/check.ts';
 import { sellByLink } from './demo/link.ts';
 import { COMMANDS } from './demo/commands.ts';
@@ -17,8 +17,8 @@ import { STRIPE_YEAR } from './demo/stripe/year.ts';
 import { yearSvg } from './demo/year-picture.ts';
 import { YEAR } from './demo/year.ts';
 import { controlDouble } from './client/double-control.ts';
-import { commandLine, gatewayOption } from './client/options.ts';
-import type { GatewayChoice } from './client/options.ts';
+import { commandLine, gatewayOption } from '../../cli/command-line/options.ts';
+import type { GatewayChoice } from '../../cli/command-line/options.ts';
 
 /** Time in ms for which a request is repeated when the API answers 429. */
 const RATE_LIMITED_MS = 10_000;

@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEmbeddedConfig } from '../config.ts';
 import { runCommand } from '../embedded/commands.ts';
-import { writeDemoFile } from '../embedded/demo-file.ts';
+import { demoFile } from '../../cli/command-line/demo-file.ts';
+import type { DemoFile } from '../../cli/command-line/demo-file.ts';
+import { writeForOwner } from '../embedded/secrets.ts';
 import { prometheusPrograms } from '../embedded/prometheus.ts';
 import { temporalCli } from '../embedded/temporal-cli.ts';
 import { temporalClusterPrograms, temporalUi } from '../embedded/temporal-cluster.ts';
@@ -18,8 +20,8 @@ import { buildImage, linkPrograms } from '../rehearsal/machine.ts';
 import { LOOPBACK, Rehearsal, secondsSince } from '../rehearsal/rehearsal.ts';
 import type { Merchant } from '../rehearsal/rehearsal.ts';
 import { restoreDrills } from '../rehearsal/restore.ts';
-import { commandLine } from './client/options.ts';
-import { print, runScript } from './client/terminal.ts';
+import { commandLine } from '../../cli/command-line/options.ts';
+import { print, runScript } from '../../cli/command-line/terminal.ts';
 
 const DEMO_WITHIN_MS = 300_000;
 
@@ -85,7 +87,7 @@ await runScript(async () => {
 async function playDemo(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
   const { folder, secrets } = rehearsal;
   await rehearsal.restart(['api', 'worker'], LOOPBACK);
-  writeDemoFile(folder, {
+  const demo: DemoFile = {
     ...merchant,
     databaseUrl: rehearsal.given('DATABASE_URL'),
     checkoutUrl: merchant.apiUrl,
@@ -94,7 +96,8 @@ async function playDemo(rehearsal: Rehearsal, merchant: Merchant): Promise<void>
     temporalUiUrl: merchant.apiUrl,
     temporalAddress: rehearsal.given('TEMPORAL_ADDRESS'),
     temporalNamespace: rehearsal.given('TEMPORAL_NAMESPACE'),
-  });
+  };
+  writeForOwner(demoFile(folder), demo);
   await runCommand(process.execPath, ['--import', 'tsx', 'tools/scripts/demo.ts'], {
     timeoutMs: DEMO_WITHIN_MS,
     cwd: process.cwd(),

@@ -4,8 +4,8 @@
 
 import { join, relative } from 'node:path';
 import { runCommand } from '../embedded/commands.ts';
-import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
-import type { DemoFile } from '../embedded/demo-file.ts';
+import { demoFile, findDemoFile } from '../../cli/command-line/demo-file.ts';
+import type { DemoFile } from '../../cli/command-line/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
 import { prepareGivenServer } from '../embedded/given-temporal.ts';
 import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
@@ -22,7 +22,8 @@ import { openProcessTable } from '../embedded/process-table.ts';
 import { bundlePrograms } from '../embedded/program-bundle.ts';
 import { ourPrograms } from '../embedded/programs.ts';
 import type { ProgramPlaces } from '../embedded/programs.ts';
-import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
+import { loadOrMakeSecrets, writeForOwner } from '../embedded/secrets.ts';
+import { secretsFile } from '../../cli/command-line/start-secrets.ts';
 import { supervise } from '../embedded/services.ts';
 import type { Service, SupervisedService } from '../embedded/services.ts';
 import { registerAccount, stripeDoubleServices } from '../embedded/stripe-double.ts';
@@ -41,10 +42,10 @@ import { urlHost } from '../../runtime/config.ts';
 import { listOf } from '../../runtime/environment.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
 import { createSealing, keyRingOf } from '../../runtime/sealing.ts';
-import { commandLine, gatewayOption } from './client/options.ts';
-import type { GatewayChoice } from './client/options.ts';
-import { withDatabase } from './client/servers.ts';
-import { storeAccount } from './merchant/gateway.ts';
+import { commandLine, gatewayOption } from '../../cli/command-line/options.ts';
+import type { GatewayChoice } from '../../cli/command-line/options.ts';
+import { withDatabase } from '../../cli/command-line/servers.ts';
+import { storeAccount } from '../../cli/merchant/gateway.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
   .addOption(gatewayOption('stripe-double: a double of Stripe'))
@@ -187,7 +188,7 @@ async function startAll(): Promise<void> {
     gatewayKey: secrets.GATEWAY_KEY,
     ...(stripeDouble === undefined ? {} : { stripeDouble }),
   };
-  writeDemoFile(config.dataDir, demo);
+  writeForOwner(demoFile(config.dataDir), demo);
   console.log(banner(demo));
 }
 

@@ -1,5 +1,5 @@
 import * as Plot from '@observablehq/plot';
-import { svgOf } from '../../scripts/client/svg.ts';
+import { svgOf } from '../../../cli/command-line/svg.ts';
 import type postgres from 'postgres';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill } from './killer.ts';

@@ -1,7 +1,7 @@
 import type postgres from 'postgres';
-import type { CheckResult } from '../verify/invariants.ts';
+import type { CheckResult } from '../../../cli/verify/invariants.ts';
 import { distributionOf } from '../../bench/measure/percentiles.ts';
-import { grouped } from '../../scripts/client/terminal.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 import type { ChargesPlot } from './charges-plot.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';

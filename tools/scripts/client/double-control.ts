@@ -1,5 +1,6 @@
-import { askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
-import type { DemoFile } from '../../embedded/demo-file.ts';
+import { askControl, recordedCharges } from '../../../cli/verify/gateway-control.ts';
+import { faultControl } from '../../embedded/control.ts';
+import type { DemoFile } from '../../../cli/command-line/demo-file.ts';
 import type { ListedCharge } from '../../stripe-double/charge-list.ts';
 
 export type DoubleControl = ReturnType<typeof controlDouble>;

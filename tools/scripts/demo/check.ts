@@ -1,5 +1,5 @@
 import { ApiRefusal } from '../client/merchant-client.ts';
-import { minuteText } from '../client/terminal.ts';
+import { minuteText } from '../../../cli/command-line/terminal.ts';
 
 export class Differences {
   readonly list: string[] = [];

@@ -1,4 +1,4 @@
-import { minuteText } from '../client/terminal.ts';
+import { minuteText } from '../../../cli/command-line/terminal.ts';
 import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
 
 /** Stands for the time of an event of a payment method, which is the real time: a method has no test clock. */

@@ -3,7 +3,7 @@
 import { openPage, submitForm } from '../client/browser.ts';
 import type { Page } from '../client/browser.ts';
 import { payOn } from '../client/payer.ts';
-import { minuteText, print, styled } from '../client/terminal.ts';
+import { minuteText, print, styled } from '../../../cli/command-line/terminal.ts';
 import type { DemoRun } from './story.ts';
 import { printStep } from './timeline.ts';
 import { unlocked } from './unlocked.ts';

@@ -1,5 +1,5 @@
 import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
-import { cells, minuteText, print, styled } from '../client/terminal.ts';
+import { cells, minuteText, print, styled } from '../../../cli/command-line/terminal.ts';
 
 const COLUMNS = [16, -12, 8, 30, 18];
 

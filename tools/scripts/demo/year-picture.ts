@@ -1,5 +1,5 @@
-import { lifeSvg } from '../client/life-picture.ts';
-import type { Life } from '../client/life-picture.ts';
+import { lifeSvg } from '../../../cli/command-line/life-picture.ts';
+import type { Life } from '../../../cli/command-line/life-picture.ts';
 import type { ReceivedWebhook } from '../client/webhook-receiver.ts';
 
 /** Draws a life from its webhooks, in the order of their emission. */
