@@ -2,8 +2,8 @@ import { formatAmount } from '../../domain/money.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import { simulate } from '../../domain/subscription/simulate.ts';
-import { lifeSvg } from '../command-line/life-picture.ts';
-import type { Life } from '../command-line/life-picture.ts';
+import { lifeSvg } from './life-picture.ts';
+import type { Life } from './life-picture.ts';
 import { explanationLines } from './explanation.ts';
 import type { Explained } from './explanation.ts';
 

@@ -10,11 +10,9 @@ import { runCommand } from '../embedded/commands.ts';
 import { demoFile } from '../../cli/command-line/demo-file.ts';
 import type { DemoFile } from '../../cli/command-line/demo-file.ts';
 import { writeForOwner } from '../embedded/secrets.ts';
-import { prometheusPrograms } from '../embedded/prometheus.ts';
 import { temporalCli } from '../embedded/temporal-cli.ts';
 import { temporalClusterPrograms, temporalUi } from '../embedded/temporal-cluster.ts';
 import { readServices } from '../rehearsal/composition.ts';
-import { alertDrills } from '../rehearsal/alerts.ts';
 import { killEach } from '../rehearsal/kills.ts';
 import { buildImage, linkPrograms } from '../rehearsal/machine.ts';
 import { LOOPBACK, Rehearsal, secondsSince } from '../rehearsal/rehearsal.ts';
@@ -25,7 +23,7 @@ import { print, runScript } from '../../cli/command-line/terminal.ts';
 
 const DEMO_WITHIN_MS = 300_000;
 
-const { restore, alerts } = commandLine(
+const { restore } = commandLine(
   'run rehearse',
   'Starts the services of docker-compose.yml without containers.',
 )
@@ -33,9 +31,8 @@ const { restore, alerts } = commandLine(
     '--restore',
     'restore the product, then Temporal, then both to a backup, in place of the kills',
   )
-  .option('--alerts', 'break eight parts and time the alerts of Prometheus, in place of the kills')
   .parse()
-  .opts<{ restore?: true; alerts?: true }>();
+  .opts<{ restore?: true }>();
 
 const startedAt = performance.now();
 const say = (line: string): void => print(`${secondsSince(startedAt).padStart(7)} s  ${line}`);
@@ -55,9 +52,6 @@ await runScript(async () => {
     temporal: await temporalCli(config, say),
     'temporal-ui': join(ui, 'server'),
     'docker.yaml': join(ui, 'docker.yaml'),
-    ...(alerts && {
-      prometheus: join(await prometheusPrograms(config.cacheDir, say), 'prometheus'),
-    }),
     node: process.execPath,
   });
   const image = await buildImage(join(folder, 'app'));
@@ -68,8 +62,6 @@ await runScript(async () => {
     const merchant = await rehearsal.createMerchant();
     if (restore) {
       await restoreDrills(rehearsal, merchant);
-    } else if (alerts) {
-      await alertDrills(rehearsal, merchant);
     } else {
       await killEach(rehearsal, merchant);
       await playDemo(rehearsal, merchant);

@@ -340,12 +340,6 @@ function metricsLine(url: (port: number) => string): string {
     : `\n  Metrics           ${url(port)}/metrics (API), ${url(port + 1)}/metrics (worker)`;
 }
 
-function demoLine({ stripeDouble }: DemoFile): string {
-  return stripeDouble === undefined
-    ? "npm run demo       a year of a subscription, a merchant's commands and a link, in seconds"
-    : 'npm run demo -- --gateway stripe-double   a year of a subscription, paid at Stripe, in seconds';
-}
-
 /** The Web UI's page that lists the running workflows which match `filter`. */
 function workflowsUrl({ temporalUiUrl, temporalNamespace }: DemoFile, filter: string): string {
   const query = encodeURIComponent(`${filter} AND ExecutionStatus = "Running"`);
@@ -372,7 +366,7 @@ Perennial is running (ready after ${seconds} s).
     password  ${demo.secret}
 
   Next, in another terminal:
-    ${demoLine(demo)}
+    npm run demo       a year of a subscription, in seconds
     npm run merchant   more merchants, their credentials and settings
 
   Ctrl-C stops everything; the data stays.

@@ -7,7 +7,6 @@ import { openBooks } from '../../../cli/verify/books.ts';
 import { checkBooks } from '../../../cli/verify/invariants.ts';
 import type { CheckResult } from '../../../cli/verify/invariants.ts';
 import { messageOf } from '../../../cli/command-line/terminal.ts';
-import { readCharges } from './charges-plot.ts';
 import { countCycles, figuresOf, repairsOf } from './figures.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
 import { advance } from './load.ts';
@@ -61,7 +60,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
       ['CPU cores', cores],
     ],
     recovery: await recoveries(sql, killer.kills),
-    charges: await readCharges(sql, startedAt, killer.kills),
+    kills: killer.kills.length,
     results,
     wrong,
   };

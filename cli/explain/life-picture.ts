@@ -1,5 +1,5 @@
 import * as Plot from '@observablehq/plot';
-import { svgOf } from './svg.ts';
+import { svgOf } from '../command-line/svg.ts';
 
 export interface Life {
   /** Each change of the status, oldest first. */
