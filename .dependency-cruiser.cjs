@@ -30,6 +30,7 @@ const foldersBut = (...allowed) => {
     'api',
     'runtime',
     'temporal',
+    'cli',
     'tools',
     'test',
   ];
@@ -222,8 +223,14 @@ const processes = [
 
 const tools = [
   rule(
+    'services-know-no-command',
+    'A command of an operator is a process of its own, on top of what the services use.',
+    { pathNot: '^(cli|tools|test)/' },
+    { path: '^cli/' },
+  ),
+  rule(
     'product-is-free-of-tools',
-    'tools/ is no part of a running installation. Only tools and tests import it.',
+    'tools/ is no part of an installation or of its image. Only tools and tests import it.',
     { pathNot: '^(tools|test)/' },
     { path: '^tools/' },
   ),
@@ -231,7 +238,13 @@ const tools = [
     'embedded-imports',
     'tools/embedded/ starts the processes as children, and imports none of their code.',
     { path: '^tools/embedded/', pathNot: '^tools/embedded/demo-merchant\\.ts$' },
-    { path: [foldersBut('runtime', 'temporal', 'tools'), '^tools/(?!embedded/|config\\.ts$)'] },
+    {
+      path: [
+        foldersBut('runtime', 'temporal', 'cli', 'tools'),
+        '^tools/(?!embedded/|config\\.ts$)',
+        '^cli/(?!command-line/|verify/gateway-control\\.ts$)',
+      ],
+    },
   ),
   rule(
     'doubles-import',
@@ -258,12 +271,12 @@ const everywhere = [
     'nobody-imports-entry-points',
     'Scripts, tests and mains are started, not imported.',
     { pathNot: '^(test|tools)/' },
-    { path: '^(tools/scripts|test)/|^(worker|migrate)\\.ts$|(^|/)main\\.ts$' },
+    { path: '^(cli/[^/]+\\.ts$|tools/scripts|test)/|^(worker|migrate)\\.ts$|(^|/)main\\.ts$' },
   ),
   rule(
     'zod-at-the-edges',
     'Only code that reads input uses zod: it would add 1 MB to the workflow bundle.',
-    { pathNot: '^(api|test|tools)/|^runtime/(config|environment)\\.ts$' },
+    { pathNot: '^(api|cli|test|tools)/|^runtime/(config|environment)\\.ts$' },
     { path: packages('zod') },
   ),
   rule(

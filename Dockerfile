@@ -20,7 +20,7 @@ COPY db db
 COPY runtime runtime
 COPY temporal temporal
 # For the service `ops`.
-COPY tools tools
+COPY cli cli
 RUN node --import tsx runtime/bundle-workflows.ts workflow-bundle.js
 ENV WORKFLOW_BUNDLE=/app/workflow-bundle.js
 # A young generation of 32 MB in place of 16: short-lived objects of concurrent calls die in it, and are not copied.

@@ -5,27 +5,22 @@ import {
   refuseStripeDoubleInProduction,
   SECRETS,
   SERVER,
-  SERVICE_CHECKS,
   SHARED,
-  TEMPORAL,
-  temporalSettings,
   urlHost,
-  variables as product,
-  readCurrencyLimits,
 } from '../runtime/config.ts';
+import { readOptional, variables as operator } from '../cli/command-line/config.ts';
 import { port, present, processEnvironment, read, text } from '../runtime/environment.ts';
 import type { Environment } from '../runtime/environment.ts';
 
-/** The variables of a running installation, and those of `npm start`, the doubles and the tests' servers. */
+/** The variables of the product and its commands, and those of `npm start`, the doubles and the tests' servers. */
 const variables = {
-  ...product,
+  ...operator,
   POSTGRES_PORT: port.default(54_329),
   TEMPORAL_PORT: port.default(7233),
   TEMPORAL_UI_PORT: port.default(8233),
   STRIPE_DOUBLE_PORT: port.default(8082),
   FAULT_PROXY_PORT: port.default(8083),
   STRIPE_MOCK_PORT: port.default(12_111),
-  DATA_DIR: text.default('.data'),
   PERENNIAL_CACHE_DIR: text.optional(),
   XDG_CACHE_HOME: text.optional(),
   EMBEDDED_TEMPORAL: z.enum(['dev', 'cluster']).default('dev'),
@@ -50,15 +45,6 @@ export function loadStripeDoubleConfig(environment: Environment = processEnviron
     controlKey: env.GATEWAY_KEY,
     logLevel: env.LOG_LEVEL,
   };
-}
-
-/** As {@link read}, but ignores defaults: an absent variable is undefined. */
-function readOptional<Name extends keyof typeof variables>(
-  names: readonly Name[],
-  environment: Environment,
-): Partial<ReturnType<typeof read<typeof variables, Name>>> {
-  const given = names.filter((name) => present(environment[name]) !== undefined);
-  return read(variables, given, environment);
 }
 
 /** The fields of {@link EmbeddedConfig} that are the values of variables. */
@@ -98,8 +84,8 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
   ] as const;
   const env = read(variables, names, environment, [refuseStripeDoubleInProduction]);
   const fields = Object.entries(EMBEDDED).map(([field, name]) => [field, env[name]]);
-  const replaced = readOptional(['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
-  readOptional(SECRETS, environment);
+  const replaced = readOptional(variables, ['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
+  readOptional(variables, SECRETS, environment);
   return {
     ...(Object.fromEntries(fields) as {
       [Field in keyof typeof EMBEDDED]: (typeof env)[(typeof EMBEDDED)[Field]];
@@ -116,31 +102,5 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
         return value === undefined ? [] : [[name, value]];
       }),
     ) as Partial<Record<(typeof SECRETS)[number], string>>,
-  };
-}
-
-/** Without `databaseUrl` the commands use the servers of `npm start` on `dataDir`. Throws ConfigError. */
-export function loadOperatorConfig(environment: Environment = processEnvironment()) {
-  const names = [
-    ...TEMPORAL,
-    'DATA_DIR',
-    'GATEWAY_URL',
-    'GATEWAY_PORT',
-    'STRIPE_API_URL',
-    'CURRENCY_LIMITS_FILE',
-    'RENEWALS_PER_SECOND',
-  ] as const;
-  const env = read(variables, names, environment, SERVICE_CHECKS);
-  const given = readOptional(['DATABASE_URL', 'GATEWAY_KEY', 'ENCRYPTION_KEY'], environment);
-  return {
-    databaseUrl: given.DATABASE_URL,
-    dataDir: resolve(env.DATA_DIR),
-    ...temporalSettings(env),
-    gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
-    gatewayKey: given.GATEWAY_KEY,
-    encryptionKeys: given.ENCRYPTION_KEY,
-    stripeUrl: env.STRIPE_API_URL,
-    renewalsPerSecond: env.RENEWALS_PER_SECOND,
-    currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
   };
 }

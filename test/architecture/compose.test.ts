@@ -13,7 +13,8 @@ import {
   loadMigrateConfig,
   loadWorkerConfig,
 } from '../../runtime/config.ts';
-import { loadOperatorConfig, VARIABLE_NAMES } from '../../tools/config.ts';
+import { loadOperatorConfig } from '../../cli/command-line/config.ts';
+import { VARIABLE_NAMES } from '../../tools/config.ts';
 import { readComposition, readServices } from '../../tools/rehearsal/composition.ts';
 import type { Volume } from '../../tools/rehearsal/composition.ts';
 import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
@@ -360,7 +361,7 @@ describe('docker/temporal-namespace.sh', () => {
 });
 
 describe('Dockerfile', () => {
-  it('copies only existing files, and every folder that production code imports', () => {
+  it('copies only existing files, every folder that production code imports, and no tool', () => {
     const copied = [...dockerfile.matchAll(/^COPY (.+)$/gm)].flatMap(([, line]) =>
       line!.split(' ').slice(0, -1),
     );
@@ -374,9 +375,10 @@ describe('Dockerfile', () => {
       'db',
       'runtime',
       'temporal',
-      'tools',
+      'cli',
     ];
     expect(copied).toEqual(expect.arrayContaining(folders));
+    expect(copied).not.toContain('tools');
     const allowed = readFileSync('.dockerignore', 'utf8');
     for (const path of copied) expect(allowed).toContain(`!${path}\n`);
   });

@@ -27,6 +27,7 @@ const TARGETS = {
   'runtime/workflow-bundle.ts': 'export const bundle = 1;',
   'tools/embedded/postgres.ts': 'export const embedded = 1;',
   'tools/scripts/demo.ts': 'export const demo = 1;',
+  'cli/review/command.ts': 'export const review = 1;',
   'worker.ts': 'export const worker = 1;',
 };
 
@@ -66,7 +67,11 @@ const FORBIDDEN = `
   temporal/x.ts | import '../workflows/subscription/workflow.ts'; | temporal-knows-messages-only
   worker.ts | import './workflows/subscription/workflow.ts'; | worker-knows-workflows-by-path
   api/x.ts | import '../tools/embedded/postgres.ts'; | product-is-free-of-tools
+  api/x.ts | import '../cli/review/command.ts'; | services-know-no-command
+  cli/x.ts | import '../tools/embedded/postgres.ts'; | product-is-free-of-tools
+  cli/x.ts | import 'fast-check'; | not-to-dev-packages
   tools/embedded/x.ts | import '../../api/app.ts'; | embedded-imports
+  tools/embedded/x.ts | import '../../cli/review/command.ts'; | embedded-imports
   tools/embedded/x.ts | import '../stripe-double/server.ts'; | embedded-imports
   tools/stripe-double/x.ts | import '../../db/client.ts'; | doubles-import
   tools/stripe-double/x.ts | import '../../gateways/port.ts'; | doubles-import

@@ -1,5 +1,5 @@
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
-import { listCharges } from '../../tools/proof/verify/stripe-charges.ts';
+import { listCharges } from '../../cli/verify/stripe-charges.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 import type { GatewayHarness } from './gateway-harness.ts';
 

@@ -13,7 +13,7 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import { dumpRows, restoreOldRows } from '../support/restored-rows.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { runCommand } from '../support/run-command.ts';
-import { explainCommand } from '../../tools/scripts/explain/command.ts';
+import { explainCommand } from '../../cli/explain/command.ts';
 import { NOTHING_MISSING, verify } from '../support/verify-command.ts';
 
 /** The rows are restored from a backup that is older than an edit, after which the gateway charged a cycle. */

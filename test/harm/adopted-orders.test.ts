@@ -4,7 +4,7 @@ import { intentIdOfCycle } from '../../domain/ids.ts';
 import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { DUE_AT, paidForJanuary } from '../support/february-charge.ts';
-import { auditCommand } from '../../tools/scripts/audit/command.ts';
+import { auditCommand } from '../../cli/audit/command.ts';
 import { runCommand, runProgram } from '../support/run-command.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { repairsOf } from '../support/repairs.ts';
@@ -190,7 +190,7 @@ test('verify --adopt keeps a run held whose charge it cannot book, and --accept 
   const key = `charge:${intentIdOfCycle(subscriptionId, 1)}:1`;
   const difference = `the gateway charged ${key}, but no attempt requested it`;
   const accept = (...args: string[]) =>
-    runProgram('tools/scripts/verify.ts', env.variables, ['--by', 'Ada', '--accept', ...args]);
+    runProgram('cli/verify.ts', env.variables, ['--by', 'Ada', '--accept', ...args]);
   const unnamed = intentIdOfCycle(subscriptionId, 2);
   expect((await accept(unnamed, '--note', 'refunded at the gateway')).stderr).toContain(
     `No violation names ${unnamed}.`,

@@ -12,7 +12,7 @@ import { onDevServer as test } from '../support/environment.ts';
 import { CREATED_AT, DUE_AT, februaryLost, paidForJanuary } from '../support/february-charge.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand } from '../support/run-command.ts';
-import { explainCommand } from '../../tools/scripts/explain/command.ts';
+import { explainCommand } from '../../cli/explain/command.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { dumpRows } from '../support/restored-rows.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';

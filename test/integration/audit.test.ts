@@ -2,8 +2,8 @@ import { statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { auditCommand } from '../../tools/scripts/audit/command.ts';
-import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
+import { auditCommand } from '../../cli/audit/command.ts';
+import { merchantCommand } from '../../cli/merchant/command.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer } from '../support/environment.ts';
 import { importsIn, LINE } from '../support/imports.ts';
@@ -90,7 +90,7 @@ test('the audit log takes the user of the machine without --by, and lists action
     stdout: '',
     stderr: '--by must not be empty.\n',
   });
-  const program = await runProgram('tools/scripts/merchant.ts', variables, ['list', '--json']);
+  const program = await runProgram('cli/merchant.ts', variables, ['list', '--json']);
   expect(program.code).toBe(0);
 });
 

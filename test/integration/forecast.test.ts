@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
-import { simulateCommand } from '../../tools/scripts/simulate/command.ts';
+import { simulateCommand } from '../../cli/simulate/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 import { runCommand } from '../support/run-command.ts';

@@ -9,7 +9,7 @@ import { jitterOf } from '../../domain/delays.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';
 import { faultControl } from '../../tools/embedded/control.ts';
-import type { ImportResult } from '../../tools/scripts/import/run.ts';
+import type { ImportResult } from '../../cli/import/run.ts';
 import { createFaultProxy } from '../../tools/fault-proxy/proxy.ts';
 import { onDevServer } from '../support/environment.ts';
 import { findings } from '../support/findings.ts';

@@ -18,7 +18,7 @@ import { webhookConfigs } from '../../db/schema/webhooks.ts';
 import { newId } from '../../domain/ids.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import { createSealing } from '../../runtime/sealing.ts';
-import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
+import { merchantCommand } from '../../cli/merchant/command.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startOurProcess } from '../support/our-process.ts';

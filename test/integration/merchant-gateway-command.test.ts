@@ -6,13 +6,14 @@ import { expect } from 'vitest';
 import { createDb } from '../../db/client.ts';
 import { findMerchantGateways, gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { listMerchants } from '../../db/repositories/merchants/merchants.ts';
-import { loadOrMakeSecrets, secretsFile } from '../../tools/embedded/secrets.ts';
+import { loadOrMakeSecrets } from '../../tools/embedded/secrets.ts';
+import { secretsFile } from '../../cli/command-line/start-secrets.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../../gateways/sandbox/client.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { runCommand } from '../support/run-command.ts';
-import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
+import { merchantCommand } from '../../cli/merchant/command.ts';
 import { onStripe } from '../support/stripe.ts';
 
 /** `npm run merchant -- gateway` against a database of its own and the Stripe double. */

@@ -5,7 +5,7 @@ import { operatorActions } from '../../db/schema/operator-actions.ts';
 import { paymentAttempts, paymentReviews } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { reviewCommand } from '../../tools/scripts/review/command.ts';
+import { reviewCommand } from '../../cli/review/command.ts';
 import { orderWorkflowId, recheck } from '../../workflows/orders/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { command } from '../support/command.ts';
@@ -309,7 +309,7 @@ test('an attempt cannot be settled when it was never in review', async ({ env })
     stderr: 'att_nobody is not in REVIEW and never was.\n',
   };
   const given = [...settle, ...BY_ADA];
-  expect(await runProgram('tools/scripts/review.ts', variables(env), given)).toEqual(refused);
+  expect(await runProgram('cli/review.ts', variables(env), given)).toEqual(refused);
   expect(await review(env, given)).toEqual(refused);
   expect(await review(env, settle)).toMatchObject({ code: 1 });
 });

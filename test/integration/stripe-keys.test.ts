@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { orderWorkflowId } from '../../workflows/orders/messages.ts';
 import { dumpOf, formsOf, historyOf, savedMethod } from '../support/canaries.ts';
 import { runCommand } from '../support/run-command.ts';
-import { merchantCommand } from '../../tools/scripts/merchant/command.ts';
+import { merchantCommand } from '../../cli/merchant/command.ts';
 import { startOurProcess } from '../support/our-process.ts';
 import { paymentsIn } from '../support/payments.ts';
 import { onStripe } from '../support/stripe.ts';

@@ -1,8 +1,8 @@
 import { eq, sql } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
-import { openBooks } from '../../tools/proof/verify/books.ts';
-import { readRepairs } from '../../tools/proof/verify/repairs.ts';
+import { openBooks } from '../../cli/verify/books.ts';
+import { readRepairs } from '../../cli/verify/repairs.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { repairsOf } from '../support/repairs.ts';
 import { paidOnClock } from '../support/pay-checkout.ts';

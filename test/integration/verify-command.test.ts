@@ -50,7 +50,7 @@ const test = base.extend('verifier', async ({}, { onCleanup }) => {
       createdAt: Date.now(),
     });
   await damage('in_paid');
-  const program = bundledProgram(inject('programFolder'), 'tools/scripts/verify.ts');
+  const program = bundledProgram(inject('programFolder'), 'cli/verify.ts');
   const env = { ...process.env, DATA_DIR: dataDir };
   return {
     healthy,

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { historyProblems } from '../../tools/scripts/replay/problems.ts';
-import { createReplay } from '../../tools/scripts/replay/replay.ts';
-import type { Replayed } from '../../tools/scripts/replay/replay.ts';
-import { scrubbed } from '../../tools/scripts/replay/scrub.ts';
+import { historyProblems } from '../../cli/replay/problems.ts';
+import { createReplay } from '../../cli/replay/replay.ts';
+import type { Replayed } from '../../cli/replay/replay.ts';
+import { scrubbed } from '../../cli/replay/scrub.ts';
 
 const FOLDER = 'test/replay/histories/1.0.0';
 

@@ -1,5 +1,5 @@
-import { openBooks } from '../../tools/proof/verify/books.ts';
-import { checkBooks } from '../../tools/proof/verify/invariants.ts';
+import { openBooks } from '../../cli/verify/books.ts';
+import { checkBooks } from '../../cli/verify/invariants.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /**

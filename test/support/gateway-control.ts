@@ -1,6 +1,6 @@
 import type { ListedCharge } from '../../gateways/sandbox/charge-book.ts';
-import { askControl } from '../../tools/embedded/control.ts';
-import type { ControlMethod } from '../../tools/embedded/control.ts';
+import { askControl } from '../../cli/verify/gateway-control.ts';
+import type { ControlMethod } from '../../cli/verify/gateway-control.ts';
 
 /** The API key of the test gateway. */
 export const GATEWAY_KEY = 'gateway-key-of-the-test-environment-01';

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import type { PaymentGateway } from '../../gateways/port.ts';
-import { runImport } from '../../tools/scripts/import/run.ts';
-import type { ReportLine } from '../../tools/scripts/import/report.ts';
+import { runImport } from '../../cli/import/run.ts';
+import type { ReportLine } from '../../cli/import/report.ts';
 import { checkoutCommand } from './card-tokens.ts';
 import { countRows } from './database.ts';
 import type { TestEnvironment } from './test-environment.ts';
@@ -42,7 +42,7 @@ export function importsIn(env: TestEnvironment) {
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as ReportLine);
   const variables = () => ({ ...process.env, ...env.variables });
-  const args = [...bundledProgram(inject('programFolder'), 'tools/scripts/import.ts')];
+  const args = [...bundledProgram(inject('programFolder'), 'cli/import.ts')];
 
   const start = (environment: Readonly<Record<string, string>>, given: readonly string[]) => {
     const running = promisify(execFile)(process.execPath, [...args, ...given], {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { inject } from 'vitest';
 import { bundledProgram } from '../../tools/embedded/program-bundle.ts';
 import type { ProgramFile } from '../../tools/embedded/program-bundle.ts';
-import type { Surroundings } from '../../tools/scripts/client/options.ts';
+import type { Surroundings } from '../../cli/command-line/options.ts';
 
 export interface CommandResult {
   readonly code: number;

@@ -22,7 +22,7 @@ import type { Entry } from '../../domain/subscription/entries.ts';
 import { newSubscription, nextPaymentAt } from '../../domain/subscription/state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Terms } from '../../domain/subscription/terms.ts';
-import type { RecordedCharge } from '../../tools/proof/verify/ledger-check.ts';
+import type { RecordedCharge } from '../../cli/verify/ledger-check.ts';
 
 export const HOUR = 3_600_000;
 export const DAY = 24 * HOUR;

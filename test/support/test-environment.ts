@@ -50,7 +50,7 @@ import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import { createWebhookQueues } from '../../temporal/webhook-queues.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import type { ControlMethod } from '../../tools/embedded/control.ts';
+import type { ControlMethod } from '../../cli/verify/gateway-control.ts';
 import { RETURN_ORIGIN, tokenise } from './card-tokens.ts';
 import { createTestDatabase } from './database.ts';
 import { eventually } from './eventually.ts';

@@ -9,7 +9,7 @@ export const NOTHING_MISSING = {
 
 /** Runs `npm run verify` on the environment. Returns the exit code, and the lines before those of the invariants. */
 export async function verify(env: TestEnvironment, ...args: string[]) {
-  const { code, stdout } = await runProgram('tools/scripts/verify.ts', env.variables, args);
+  const { code, stdout } = await runProgram('cli/verify.ts', env.variables, args);
   const lines = stdout.split('\n').slice(1);
   const end = lines.findIndex((line) => / 1\. every owed/.test(line));
   return { code, lines: lines.slice(0, end) };

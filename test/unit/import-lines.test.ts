@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { summaryLines } from '../../tools/scripts/import/print-summary.ts';
-import { createTotals } from '../../tools/scripts/import/report.ts';
-import { dateProblem, readImport } from '../../tools/scripts/import/fields.ts';
+import { summaryLines } from '../../cli/import/print-summary.ts';
+import { createTotals } from '../../cli/import/report.ts';
+import { dateProblem, readImport } from '../../cli/import/fields.ts';
 
 const at = (text: string): number => Date.parse(text);
 

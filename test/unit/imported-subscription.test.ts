@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { INTERVAL_UNITS } from '../../domain/calendar.ts';
-import { importedSubscription, indexOfDate } from '../../tools/scripts/import/imported.ts';
+import { importedSubscription, indexOfDate } from '../../cli/import/imported.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { nextPaymentAt } from '../../domain/subscription/state.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { applyAdoption } from '../../domain/subscription/apply-attempt.ts';
 import { derive, stateDifferences } from '../../domain/subscription/ledger.ts';
-import { ledgerProblems } from '../../tools/proof/verify/ledger-check.ts';
-import type { RecordedCharge } from '../../tools/proof/verify/ledger-check.ts';
+import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
+import type { RecordedCharge } from '../../cli/verify/ledger-check.ts';
 import { at, declined, declines, Simulation, UNKNOWN } from '../support/simulation.ts';
 
 /** Seven cycles with declines, retries, edits, a pause, another card, and a cancellation. */

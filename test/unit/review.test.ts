@@ -5,7 +5,7 @@ import { settleNow } from '../../domain/subscription/apply-attempt.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import { applyLateCharge } from '../../domain/subscription/notes.ts';
 import { decide, wakeAt } from '../../domain/subscription/decide.ts';
-import { decisionOf } from '../../tools/scripts/review/decision.ts';
+import { decisionOf } from '../../cli/review/decision.ts';
 import { at, DAY, declined, HOUR, iso, subscribed, UNKNOWN } from '../support/simulation.ts';
 import type { Simulation } from '../support/simulation.ts';
 import { attributesOf } from '../../workflows/subscription/messages.ts';

@@ -12,8 +12,8 @@ import {
 import type { Terms } from '../../domain/subscription/terms.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
-import { ledgerProblems } from '../../tools/proof/verify/ledger-check.ts';
-import { JITTER_WINDOW_MAX_MS } from '../../tools/scripts/merchant/configure.ts';
+import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
+import { JITTER_WINDOW_MAX_MS } from '../../cli/merchant/configure.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { ASKS_PAYER, HARD, LifeInDoubt } from '../support/life-in-doubt.ts';
 import type { Death, Finding } from '../support/life-in-doubt.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { merchantNameProblem } from '../../tools/scripts/merchant/name.ts';
-import { errorText, jsonText, printable } from '../../tools/scripts/client/terminal.ts';
-import { problemLine } from '../../tools/scripts/import/print-summary.ts';
+import { merchantNameProblem } from '../../cli/merchant/name.ts';
+import { errorText, jsonText, printable } from '../../cli/command-line/terminal.ts';
+import { problemLine } from '../../cli/import/print-summary.ts';
 
 describe('foreign text', () => {
   it.each([

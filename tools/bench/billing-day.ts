@@ -1,9 +1,9 @@
-// npm run bench:billing-day, on a separate stack. Also measures the API's latency during the renewals. The baselines are
-// workflows of two shapes whose activities do nothing. Exits with 1 after a problem, for example a renewal charged twice.
+// npm run bench:billing-day, on a separate stack. Also measures the API's latency during the renewals. The baseline is
+// workflows whose activity does nothing. Exits with 1 after a problem, for example a renewal charged twice.
 
-import { commandLine, wholeNumber } from '../scripts/client/options.ts';
+import { commandLine, wholeNumber } from '../../cli/command-line/options.ts';
 import { runBillingDay } from './day/billing-day.ts';
-import { ratiosOf } from './report/billing-day-data.ts';
+import { ratioToFloor } from './report/billing-day-data.ts';
 import { printBillingDay } from './report/billing-day-text.ts';
 import { runOnOwnStack, withOwnRunOptions } from './stack/own-run.ts';
 import type { OwnRunOptions } from './stack/own-run.ts';
@@ -32,7 +32,7 @@ const command = commandLine(
   )
   .option(
     '--floor <count>',
-    `baseline workflows of each shape (default: --subscriptions, at most ${MAX_FLOOR})`,
+    `baseline workflows (default: --subscriptions, at most ${MAX_FLOOR})`,
     wholeNumber,
   )
   .option(
@@ -51,7 +51,7 @@ const dayOptions = {
 
 await runOnOwnStack('billing-day', dayOptions, async (run) => {
   const figures = await runBillingDay(dayOptions, run);
-  const ratios = ratiosOf(figures);
-  printBillingDay(dayOptions, run.runConditions, figures, ratios);
-  return { figures: { ...figures, ratios }, problems: figures.problems };
+  const ratio = ratioToFloor(figures);
+  printBillingDay(dayOptions, run.runConditions, figures, ratio);
+  return { figures: { ...figures, ratioToFloor: ratio }, problems: figures.problems };
 });

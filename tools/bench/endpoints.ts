@@ -3,7 +3,7 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { commandLine, wholeNumber } from '../scripts/client/options.ts';
+import { commandLine, wholeNumber } from '../../cli/command-line/options.ts';
 import { BAD_ENDPOINTS, runBadEndpoint } from './bad-endpoints/run.ts';
 import type { BadEndpoint, EndpointFigures, EndpointOptions } from './bad-endpoints/run.ts';
 import { printEndpoints } from './report/endpoints-text.ts';

@@ -10,8 +10,8 @@ import { migrate } from '../../db/migrate.ts';
 import { freePort } from '../embedded/ports.ts';
 import { postgresService, postgresUrl } from '../embedded/postgres.ts';
 import { supervise } from '../embedded/services.ts';
-import { commandLine, wholeNumber } from '../scripts/client/options.ts';
-import { grouped, print, runScript } from '../scripts/client/terminal.ts';
+import { commandLine, wholeNumber } from '../../cli/command-line/options.ts';
+import { grouped, print, runScript } from '../../cli/command-line/terminal.ts';
 import { distributionOf } from './measure/percentiles.ts';
 import { printHeading, printRow, shown } from './report/text.ts';
 

@@ -1,4 +1,5 @@
-const WITHIN_MS = 30_000;
+import { askControl } from '../../cli/verify/gateway-control.ts';
+
 const ANSWERS_WITHIN_MS = 3_000;
 
 /** True if a server answers a GET request with success within 3 s. */
@@ -9,45 +10,6 @@ export async function answers(url: string, headers: Record<string, string> = {})
     return response.ok;
   } catch {
     return false;
-  }
-}
-
-export type ControlMethod = 'GET' | 'POST' | 'DELETE';
-
-/** Calls a control route of a gateway or double. Throws the answer if it is no success. */
-export async function askControl(
-  address: string,
-  key: string,
-  method: ControlMethod = 'GET',
-  body?: object,
-): Promise<unknown> {
-  const response = await fetch(address, {
-    method,
-    headers: {
-      authorization: `Bearer ${key}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(WITHIN_MS),
-  });
-  if (response.ok) return response.json();
-  throw new Error(`${method} ${address}: ${response.status} ${await response.text()}`);
-}
-
-/** The charges that a gateway recorded, oldest first, page by page. `query` selects some of them. */
-export async function* recordedCharges<Charge>(
-  url: string,
-  key: string,
-  query: Readonly<Record<string, string>> = {},
-): AsyncGenerator<Charge[]> {
-  for (let after: number | null = 0; after !== null;) {
-    const selection = new URLSearchParams({ ...query, after: String(after) });
-    const page = (await askControl(`${url}/control/charges?${selection}`, key)) as {
-      charges: Charge[];
-      next: number | null;
-    };
-    yield page.charges;
-    after = page.next;
   }
 }
 

@@ -9,7 +9,7 @@ import { insertLink } from '../../db/repositories/subscriptions/links.ts';
 import { hasValues } from '../../db/repositories/records.ts';
 import { subscriptionLinks } from '../../db/schema/subscriptions.ts';
 import { newId, randomToken } from '../../domain/ids.ts';
-import { findDemoFile } from './demo-file.ts';
+import { findDemoFile } from '../../cli/command-line/demo-file.ts';
 
 export interface DemoMerchant {
   readonly merchantId: string;

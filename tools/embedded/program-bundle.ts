@@ -15,10 +15,10 @@ const PROGRAMS = [
   'tools/faulty-sandbox/main.ts',
   'tools/stripe-double/main.ts',
   'tools/fault-proxy/main.ts',
-  'tools/scripts/merchant.ts',
-  'tools/scripts/review.ts',
-  'tools/scripts/import.ts',
-  'tools/scripts/verify.ts',
+  'cli/merchant.ts',
+  'cli/review.ts',
+  'cli/import.ts',
+  'cli/verify.ts',
 ] as const;
 
 export type ProgramFile = Exclude<(typeof PROGRAMS)[number], typeof WORKFLOW_THREADS>;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 
 /** The first four have the names of their environment variables. */
 export type EmbeddedSecrets = ReturnType<typeof newSecrets>;
@@ -13,10 +13,6 @@ const newSecrets = () => ({
   ENCRYPTION_KEY: randomBytes(32).toString('base64'),
   postgresPassword: newKey(),
 });
-
-export function secretsFile(dataDir: string): string {
-  return join(dataDir, 'secrets.json');
-}
 
 /** Adds missing secrets. An existing secret never changes: rows in the database depend on it. */
 export function loadOrMakeSecrets(file: string): EmbeddedSecrets {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { join } from 'node:path';
-import { askControl } from './control.ts';
+import { askControl } from '../../cli/verify/gateway-control.ts';
 import { ourProgram } from './programs.ts';
 import type { ProgramPlaces } from './programs.ts';
 import type { Service } from './services.ts';

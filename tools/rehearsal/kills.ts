@@ -14,8 +14,10 @@ const CHARGED_WITHIN_MS = 120_000;
 const SUBSCRIPTIONS = 40;
 const CLOCKS = 4;
 
-/** Subscriptions renew on test clocks until the returned function is called. */
-export async function startLoad({ folder, say }: Rehearsal, merchant: Merchant) {
+/** Kills each container by SIGKILL while subscriptions renew, and runs a third worker. */
+export async function killEach(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
+  const { containers, folder, machine, say } = rehearsal;
+  const sql = rehearsal.sql('perennial');
   const bookFile = join(folder, 'answers.jsonl');
   writeFileSync(bookFile, '');
   const client = new RetryingClient({ ...merchant, bookFile });
@@ -27,17 +29,6 @@ export async function startLoad({ folder, say }: Rehearsal, merchant: Merchant) 
   const renewing = Promise.all(groups.map((group) => applyLoad(load, group, enough.signal)));
   // A failure is thrown at the end.
   renewing.catch(() => undefined);
-  return async (): Promise<void> => {
-    enough.abort();
-    await renewing;
-  };
-}
-
-/** Kills each container by SIGKILL while subscriptions renew, and runs a third worker. */
-export async function killEach(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
-  const { containers, machine, say } = rehearsal;
-  const sql = rehearsal.sql('perennial');
-  const stopLoad = await startLoad(rehearsal, merchant);
   const kill = async (container: Container): Promise<void> => {
     const [killedAt, from] = [Date.now(), performance.now()];
     await machine.kill(container);
@@ -58,7 +49,8 @@ export async function killEach(rehearsal: Rehearsal, merchant: Merchant): Promis
     ({ name, service }) => `${name} ${machine.memoryOf(name)} MB of ${service.mem_limit}`,
   );
   say(`memory: ${memory.join(', ')}`);
-  await stopLoad();
+  enough.abort();
+  await renewing;
   await settle(sql);
   const [paid] = await sql<{ count: number }[]>`
     select count(*)::int from payment_attempt where state = 'SUCCEEDED'`;

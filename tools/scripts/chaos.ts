@@ -12,20 +12,18 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Option } from 'commander';
-import { chargesSvg } from '../proof/chaos/charges-plot.ts';
 import { isRight, LEDGER_HEADER, ledgerLine, toMarkdown } from '../proof/chaos/report.ts';
 import type { RunReport } from '../proof/chaos/report.ts';
 import { run } from '../proof/chaos/run.ts';
 import type { RunOptions } from '../proof/chaos/surroundings.ts';
-import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
+import { commandLine, gatewayOption, wholeNumber } from '../../cli/command-line/options.ts';
 import { STACK_PORTS, startStack } from './client/own-stack.ts';
-import { grouped, print, runScript } from './client/terminal.ts';
-import { printResult } from '../proof/verify/print-result.ts';
+import { grouped, print, runScript } from '../../cli/command-line/terminal.ts';
+import { printResult } from '../../cli/verify/print-result.ts';
 
 interface Options extends RunOptions {
   readonly port: number;
   readonly ledger?: string;
-  readonly plot?: string;
   readonly keep?: boolean;
 }
 
@@ -61,7 +59,6 @@ const program = commandLine(
   )
   .option('--port <number>', 'first of ten ports', wholeNumber, 21_400)
   .option('--ledger <file>', 'append the result as a line, and print the total of all lines')
-  .option('--plot <file>', 'draw every charge and every kill as an SVG picture')
   .option('--keep', 'keep the data folder');
 
 await runScript(async () => {
@@ -82,7 +79,6 @@ await runScript(async () => {
     print(`\n${toMarkdown(report)}`);
     report.results.forEach(printResult);
     if (options.ledger !== undefined) enter(options.ledger, report);
-    if (options.plot !== undefined) writeFileSync(options.plot, plotOf(report));
     isFine = isRight(report);
     return isFine ? 0 : 1;
   } finally {
@@ -98,9 +94,4 @@ function enter(ledger: string, report: RunReport): void {
   const runs = readFileSync(ledger, 'utf8').trim().split('\n').slice(1);
   const total = runs.reduce((sum, run) => sum + Number(run.split(',')[2]), 0);
   print(`  ${ledger}: ${grouped(total)} cycles in ${runs.length} runs\n`);
-}
-
-function plotOf({ charges, cyclesPaid }: RunReport): string {
-  const title = `${grouped(cyclesPaid)} cycles paid, ${charges.kills.length} kills and freezes`;
-  return chargesSvg({ title, ...charges });
 }

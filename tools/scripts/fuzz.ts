@@ -7,14 +7,15 @@
 // this merchant has no subscriptions or payments. So no event is ever sent to a generated address.
 
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
-import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
+import { loadOrMakeSecrets } from '../embedded/secrets.ts';
+import { secretsFile } from '../../cli/command-line/start-secrets.ts';
 import { loadEmbeddedConfig } from '../config.ts';
 import { listOf } from '../../runtime/environment.ts';
 import { createMerchantClient } from './client/merchant-client.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
-import { withDatabase } from './client/servers.ts';
-import { grouped, print, runScript, styled } from './client/terminal.ts';
+import { withDatabase } from '../../cli/command-line/servers.ts';
+import { grouped, print, runScript, styled } from '../../cli/command-line/terminal.ts';
 import { countStatuses, neverSucceeded } from '../proof/fuzz/calls.ts';
 import type { Call } from '../proof/fuzz/calls.ts';
 import { runCrashes } from '../proof/fuzz/crashes/command.ts';
@@ -22,7 +23,7 @@ import type { CrashOptions } from '../proof/fuzz/crashes/command.ts';
 import { dictionariesOf } from '../proof/fuzz/dictionaries.ts';
 import { makeRecords } from '../proof/fuzz/records.ts';
 import { fuzz, schemathesis } from '../proof/fuzz/schemathesis.ts';
-import { commandLine, gatewayOption, wholeNumber } from './client/options.ts';
+import { commandLine, gatewayOption, wholeNumber } from '../../cli/command-line/options.ts';
 
 /** A run with fewer requests fails, because it proves too little. */
 const CALLS_MIN = 5_000;

@@ -13,10 +13,10 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { CommandError, runCommand } from '../embedded/commands.ts';
-import { print, runScript, styled } from './client/terminal.ts';
+import { print, runScript, styled } from '../../cli/command-line/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
-import { commandLine } from './client/options.ts';
+import { commandLine } from '../../cli/command-line/options.ts';
 
 /** Time limit in ms of a test run. A longer run is killed, and the command fails. */
 const RUN_WITHIN_MS = 10 * 60_000;

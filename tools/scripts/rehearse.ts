@@ -7,23 +7,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEmbeddedConfig } from '../config.ts';
 import { runCommand } from '../embedded/commands.ts';
-import { writeDemoFile } from '../embedded/demo-file.ts';
-import { prometheusPrograms } from '../embedded/prometheus.ts';
+import { demoFile } from '../../cli/command-line/demo-file.ts';
+import type { DemoFile } from '../../cli/command-line/demo-file.ts';
+import { writeForOwner } from '../embedded/secrets.ts';
 import { temporalCli } from '../embedded/temporal-cli.ts';
 import { temporalClusterPrograms, temporalUi } from '../embedded/temporal-cluster.ts';
 import { readServices } from '../rehearsal/composition.ts';
-import { alertDrills } from '../rehearsal/alerts.ts';
 import { killEach } from '../rehearsal/kills.ts';
 import { buildImage, linkPrograms } from '../rehearsal/machine.ts';
 import { LOOPBACK, Rehearsal, secondsSince } from '../rehearsal/rehearsal.ts';
 import type { Merchant } from '../rehearsal/rehearsal.ts';
 import { restoreDrills } from '../rehearsal/restore.ts';
-import { commandLine } from './client/options.ts';
-import { print, runScript } from './client/terminal.ts';
+import { commandLine } from '../../cli/command-line/options.ts';
+import { print, runScript } from '../../cli/command-line/terminal.ts';
 
 const DEMO_WITHIN_MS = 300_000;
 
-const { restore, alerts } = commandLine(
+const { restore } = commandLine(
   'run rehearse',
   'Starts the services of docker-compose.yml without containers.',
 )
@@ -31,9 +31,8 @@ const { restore, alerts } = commandLine(
     '--restore',
     'restore the product, then Temporal, then both to a backup, in place of the kills',
   )
-  .option('--alerts', 'break eight parts and time the alerts of Prometheus, in place of the kills')
   .parse()
-  .opts<{ restore?: true; alerts?: true }>();
+  .opts<{ restore?: true }>();
 
 const startedAt = performance.now();
 const say = (line: string): void => print(`${secondsSince(startedAt).padStart(7)} s  ${line}`);
@@ -53,9 +52,6 @@ await runScript(async () => {
     temporal: await temporalCli(config, say),
     'temporal-ui': join(ui, 'server'),
     'docker.yaml': join(ui, 'docker.yaml'),
-    ...(alerts && {
-      prometheus: join(await prometheusPrograms(config.cacheDir, say), 'prometheus'),
-    }),
     node: process.execPath,
   });
   const image = await buildImage(join(folder, 'app'));
@@ -66,8 +62,6 @@ await runScript(async () => {
     const merchant = await rehearsal.createMerchant();
     if (restore) {
       await restoreDrills(rehearsal, merchant);
-    } else if (alerts) {
-      await alertDrills(rehearsal, merchant);
     } else {
       await killEach(rehearsal, merchant);
       await playDemo(rehearsal, merchant);
@@ -85,7 +79,7 @@ await runScript(async () => {
 async function playDemo(rehearsal: Rehearsal, merchant: Merchant): Promise<void> {
   const { folder, secrets } = rehearsal;
   await rehearsal.restart(['api', 'worker'], LOOPBACK);
-  writeDemoFile(folder, {
+  const demo: DemoFile = {
     ...merchant,
     databaseUrl: rehearsal.given('DATABASE_URL'),
     checkoutUrl: merchant.apiUrl,
@@ -94,7 +88,8 @@ async function playDemo(rehearsal: Rehearsal, merchant: Merchant): Promise<void>
     temporalUiUrl: merchant.apiUrl,
     temporalAddress: rehearsal.given('TEMPORAL_ADDRESS'),
     temporalNamespace: rehearsal.given('TEMPORAL_NAMESPACE'),
-  });
+  };
+  writeForOwner(demoFile(folder), demo);
   await runCommand(process.execPath, ['--import', 'tsx', 'tools/scripts/demo.ts'], {
     timeoutMs: DEMO_WITHIN_MS,
     cwd: process.cwd(),

@@ -47,21 +47,19 @@ const vitestOn = ([version = '24', ...args]) => {
   return run('npx', ['--yes', node, '--', 'node', VITEST, 'run', ...args]);
 };
 
-/** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
-const BESIDE_A_START =
-  'demo merchant review audit explain simulate histories replay import verify fuzz'.split(' ');
+const OPERATOR = 'merchant review audit explain simulate histories replay import verify'.split(' ');
 
-const PROGRAMS = Object.fromEntries(
-  [...BESIDE_A_START, 'chaos', 'mutants', 'rehearse'].map((program) => [
-    program,
-    tsx(`tools/scripts/${program}.ts`),
-  ]),
-);
+/** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
+const BESIDE_A_START = [...OPERATOR, 'demo', 'fuzz'];
+
+const programs = (folder, names) =>
+  Object.fromEntries(names.map((name) => [name, tsx(`${folder}/${name}.ts`)]));
 
 /** @type {Record<string, (args: string[]) => Promise<number>>} */
 const COMMANDS = {
   start: tsx('tools/scripts/start.ts', { endsWithUs: true }),
-  ...PROGRAMS,
+  ...programs('cli', OPERATOR),
+  ...programs('tools/scripts', ['demo', 'fuzz', 'chaos', 'mutants', 'rehearse']),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
   'bench:migrations': tsx('tools/bench/migrations.ts'),

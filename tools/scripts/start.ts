@@ -4,8 +4,8 @@
 
 import { join, relative } from 'node:path';
 import { runCommand } from '../embedded/commands.ts';
-import { findDemoFile, writeDemoFile } from '../embedded/demo-file.ts';
-import type { DemoFile } from '../embedded/demo-file.ts';
+import { demoFile, findDemoFile } from '../../cli/command-line/demo-file.ts';
+import type { DemoFile } from '../../cli/command-line/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';
 import { prepareGivenServer } from '../embedded/given-temporal.ts';
 import { clearEarlierStart, STARTER } from '../embedded/leftovers.ts';
@@ -22,7 +22,8 @@ import { openProcessTable } from '../embedded/process-table.ts';
 import { bundlePrograms } from '../embedded/program-bundle.ts';
 import { ourPrograms } from '../embedded/programs.ts';
 import type { ProgramPlaces } from '../embedded/programs.ts';
-import { loadOrMakeSecrets, secretsFile } from '../embedded/secrets.ts';
+import { loadOrMakeSecrets, writeForOwner } from '../embedded/secrets.ts';
+import { secretsFile } from '../../cli/command-line/start-secrets.ts';
 import { supervise } from '../embedded/services.ts';
 import type { Service, SupervisedService } from '../embedded/services.ts';
 import { registerAccount, stripeDoubleServices } from '../embedded/stripe-double.ts';
@@ -41,10 +42,10 @@ import { urlHost } from '../../runtime/config.ts';
 import { listOf } from '../../runtime/environment.ts';
 import { onShutdown } from '../../runtime/shutdown.ts';
 import { createSealing, keyRingOf } from '../../runtime/sealing.ts';
-import { commandLine, gatewayOption } from './client/options.ts';
-import type { GatewayChoice } from './client/options.ts';
-import { withDatabase } from './client/servers.ts';
-import { storeAccount } from './merchant/gateway.ts';
+import { commandLine, gatewayOption } from '../../cli/command-line/options.ts';
+import type { GatewayChoice } from '../../cli/command-line/options.ts';
+import { withDatabase } from '../../cli/command-line/servers.ts';
+import { storeAccount } from '../../cli/merchant/gateway.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
   .addOption(gatewayOption('stripe-double: a double of Stripe'))
@@ -187,7 +188,7 @@ async function startAll(): Promise<void> {
     gatewayKey: secrets.GATEWAY_KEY,
     ...(stripeDouble === undefined ? {} : { stripeDouble }),
   };
-  writeDemoFile(config.dataDir, demo);
+  writeForOwner(demoFile(config.dataDir), demo);
   console.log(banner(demo));
 }
 
@@ -339,12 +340,6 @@ function metricsLine(url: (port: number) => string): string {
     : `\n  Metrics           ${url(port)}/metrics (API), ${url(port + 1)}/metrics (worker)`;
 }
 
-function demoLine({ stripeDouble }: DemoFile): string {
-  return stripeDouble === undefined
-    ? "npm run demo       a year of a subscription, a merchant's commands and a link, in seconds"
-    : 'npm run demo -- --gateway stripe-double   a year of a subscription, paid at Stripe, in seconds';
-}
-
 /** The Web UI's page that lists the running workflows which match `filter`. */
 function workflowsUrl({ temporalUiUrl, temporalNamespace }: DemoFile, filter: string): string {
   const query = encodeURIComponent(`${filter} AND ExecutionStatus = "Running"`);
@@ -371,7 +366,7 @@ Perennial is running (ready after ${seconds} s).
     password  ${demo.secret}
 
   Next, in another terminal:
-    ${demoLine(demo)}
+    npm run demo       a year of a subscription, in seconds
     npm run merchant   more merchants, their credentials and settings
 
   Ctrl-C stops everything; the data stays.

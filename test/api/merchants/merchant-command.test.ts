@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
-import { merchantCommand } from '../../../tools/scripts/merchant/command.ts';
+import { merchantCommand } from '../../../cli/merchant/command.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { runCommand, runProgram } from '../../support/run-command.ts';
@@ -61,7 +61,7 @@ test('the merchant command prints one line and exits with 1 for an unknown crede
     stdout: '',
     stderr: 'There is no working credential mk_test_nobody.\n',
   };
-  expect(await runProgram('tools/scripts/merchant.ts', variables(api), revoke)).toEqual(refused);
+  expect(await runProgram('cli/merchant.ts', variables(api), revoke)).toEqual(refused);
   expect(await merchant(api, ...revoke)).toEqual(refused);
   expect(await merchant(api, 'rotate', 'mk_test_nobody')).toMatchObject({ code: 1 });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../../scripts/client/terminal.ts';
+import { messageOf } from '../../../cli/command-line/terminal.ts';
 import { distributionOf } from '../measure/percentiles.ts';
 import type { ClientOf } from '../stack/measured-stack.ts';
 import { createOne, payOne, Troubles } from './set-up.ts';

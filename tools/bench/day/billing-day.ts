@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { waitFor } from '../../scripts/client/wait-for.ts';
-import { measureFloors } from '../floors/run.ts';
+import { measureFloor } from '../floors/run.ts';
 import { divided, readCounters, workBetween } from '../measure/database-counters.ts';
 import { cpuPercentOver, waitUntilQuiet } from '../measure/quiet.ts';
 import { startMeasuredStack } from '../stack/measured-stack.ts';
@@ -95,15 +95,15 @@ export async function runBillingDay(options: DayOptions, { dataDir, closers, say
   );
 
   const repairs = await readRepairs(stack);
-  say(`measuring the baselines: ${options.floor} workflows of each shape`);
-  const floors = await measureFloors(stack, options.floor, closers);
+  say(`measuring the baseline: ${options.floor} workflows`);
+  const floor = await measureFloor(stack, options.floor, closers);
   return {
     setUp: { create, pay },
     idle,
     reference,
     waves,
     duringWave,
-    floors,
+    floor,
     /** By the maintenance sweeps until the end of the last wave, by kind. Empty in a healthy run. */
     repairs,
     problems: problemsOf(waves, duringWave, options.subscriptions),

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../../domain/ids.ts';
-import { connectWorkflows, withDatabase } from '../../scripts/client/servers.ts';
-import { createStarts } from '../../scripts/import/starts.ts';
+import { connectWorkflows, withDatabase } from '../../../cli/command-line/servers.ts';
+import { createStarts } from '../../../cli/import/starts.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 
 const ROWS_AT_ONCE = 1_000;

@@ -1,5 +1,5 @@
 import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
-import { recordedCharges } from '../../embedded/control.ts';
+import { recordedCharges } from '../../../cli/verify/gateway-control.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
 

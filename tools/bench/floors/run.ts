@@ -8,17 +8,8 @@ import type { Histories } from '../measure/histories.ts';
 import { inParallel } from '../measure/parallel.ts';
 import { startChild } from '../stack/child-process.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
-import { WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
-/** The shapes of a baseline renewal, named as workflow types, each with the task queue of its last activity. */
-const SHAPES = {
-  twoActivitiesAndNewRun: WEBHOOKS_QUEUE,
-  oneLocalActivity: WORKFLOW_QUEUE,
-} as const;
-export type Shape = keyof typeof SHAPES;
-
-/** A baseline: the speed and cost of Temporal and an SDK worker for workflows whose activities do nothing. */
-export type Floor = Awaited<ReturnType<typeof measureFloor>>;
+const QUEUE = 'floor';
 
 const CONCURRENT_STARTS = 16;
 const CONCURRENT_READS = 8;
@@ -31,50 +22,24 @@ const WAVE_WITHIN_MS = 120_000;
 const WAVE_WITHIN_MS_EACH = 500;
 const ASLEEP_WITHIN_MS = 60_000;
 
-/** Runs `count` workflows of each shape, one shape after another. Those of one shape fall due at once. */
-export async function measureFloors(
-  stack: MeasuredStack,
-  count: number,
-  closers: Closers,
-): Promise<Record<Shape, Floor>> {
+/** The speed and cost of Temporal and an SDK worker for `count` workflows that fall due at once and whose activity does nothing. */
+export async function measureFloor(stack: MeasuredStack, count: number, closers: Closers) {
   const { temporalAddress, temporalNamespace } = stack.demo;
-  const done = new Map<string, number>();
-  const child = await startChild(
-    'tools/bench/floors/worker-main.ts',
-    [temporalAddress, temporalNamespace],
-    closers,
-    (message) => {
-      const { queue } = message as { queue: string };
-      done.set(queue, (done.get(queue) ?? 0) + 1);
-    },
-  );
-  const worker = { pid: child.pid, done: (queue: string) => done.get(queue) ?? 0 };
-  try {
-    return {
-      twoActivitiesAndNewRun: await measureFloor(stack, worker, 'twoActivitiesAndNewRun', count),
-      oneLocalActivity: await measureFloor(stack, worker, 'oneLocalActivity', count),
-    };
-  } finally {
-    await child.stop();
-  }
-}
-
-async function measureFloor(
-  stack: MeasuredStack,
-  worker: { readonly pid: number; done(queue: string): number },
-  shape: Shape,
-  count: number,
-) {
+  let done = 0;
+  const args = [temporalAddress, temporalNamespace, QUEUE];
+  const worker = await startChild('tools/bench/floors/worker-main.ts', args, closers, () => {
+    done += 1;
+  });
   const client = new Client({
     connection: stack.temporal,
     namespace: stack.demo.temporalNamespace,
   });
   const idsOf = (kind: string, n: number): string[] =>
-    Array.from({ length: n }, (_, index) => `floor/${shape}/${kind}/${index}`);
+    Array.from({ length: n }, (_, index) => `floor/${kind}/${index}`);
   const startAll = async (ids: readonly string[], dueAt: number): Promise<number> => {
     const startedAt = performance.now();
     await inParallel(ids, CONCURRENT_STARTS, (workflowId) =>
-      client.workflow.start(shape, { workflowId, taskQueue: WORKFLOW_QUEUE, args: [dueAt] }),
+      client.workflow.start('renewals', { workflowId, taskQueue: QUEUE, args: [dueAt] }),
     );
     return performance.now() - startedAt;
   };
@@ -89,11 +54,11 @@ async function measureFloor(
   const roots = new Map([['worker', worker.pid] as const, ...serversOf(stack)]);
   const cpuMsFor = countCpu(roots);
   await waitFor(
-    `${count} baseline workflows (${shape}) to finish their renewal`,
+    `${count} baseline workflows to finish their renewal`,
     WAVE_WITHIN_MS + count * WAVE_WITHIN_MS_EACH,
     async () => {
       await sleep(100);
-      return worker.done(SHAPES[shape]) >= count ? true : undefined;
+      return done >= count ? true : undefined;
     },
   );
   await sleep(1_000);
@@ -102,6 +67,7 @@ async function measureFloor(
   const asleepAt = await inParallel(ids, CONCURRENT_READS, (id) =>
     sleptAgainAt(histories, id, dueAt),
   );
+  await worker.stop();
   const seconds = (Math.max(...asleepAt) - dueAt) / 1_000;
   return {
     /** Workflows divided by the seconds from the common due time until the last one sleeps again. */

@@ -1,13 +1,11 @@
-// The worker of the baseline workflows, in a separate process. The process has two arguments: Temporal's
-// address and namespace. The worker's options are fixed here, so a baseline does not change with the
+// The worker of the baseline workflows, in a separate process. Its arguments are Temporal's address
+// and namespace, and the task queue. The worker's options are fixed here, so a baseline does not change with the
 // product's worker.
 
 import { fileURLToPath } from 'node:url';
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
-import type { WorkerOptions } from '@temporalio/worker';
 import { announceReady, onShutdown } from '../../../runtime/shutdown.ts';
 import { tellParent } from '../stack/child-process.ts';
-import { CHARGES_QUEUE, WEBHOOKS_QUEUE, WORKFLOW_QUEUE } from './queues.ts';
 
 /** Enough slots and cache for all due workflows, so that no workflow task times out before it starts. */
 const WORKFLOW_TASKS = {
@@ -17,20 +15,25 @@ const WORKFLOW_TASKS = {
   maxCachedWorkflows: 5_000,
 } as const;
 
-const [, , address = '', namespace = ''] = process.argv;
+const [, , address = '', namespace = '', taskQueue = ''] = process.argv;
 
 Runtime.install({ logger: new DefaultLogger('ERROR'), shutdownSignals: [] });
 const connection = await NativeConnection.connect({ address });
-const workers = await Promise.all(
-  [WORKFLOW_QUEUE, CHARGES_QUEUE, WEBHOOKS_QUEUE].map((queue) => Worker.create(optionsOf(queue))),
-);
-const running = Promise.all(workers.map((worker) => worker.run()));
+const worker = await Worker.create({
+  connection,
+  namespace,
+  taskQueue,
+  activities: { nothing: async () => tellParent({}) },
+  workflowsPath: fileURLToPath(new URL('workflows.ts', import.meta.url)),
+  ...WORKFLOW_TASKS,
+});
+const running = worker.run();
 onShutdown(
   [
     {
-      name: 'workers',
+      name: 'worker',
       close: async () => {
-        for (const worker of workers) worker.shutdown();
+        worker.shutdown();
         await running;
       },
     },
@@ -39,11 +42,3 @@ onShutdown(
   { logger: { info: () => undefined, error: () => undefined } },
 );
 announceReady();
-
-function optionsOf(taskQueue: string): WorkerOptions {
-  const activities = { nothing: async () => tellParent({ queue: taskQueue }) };
-  const shared: WorkerOptions = { connection, namespace, taskQueue, activities };
-  if (taskQueue !== WORKFLOW_QUEUE) return shared;
-  const workflowsPath = fileURLToPath(new URL('workflows.ts', import.meta.url));
-  return { ...shared, ...WORKFLOW_TASKS, workflowsPath };
-}

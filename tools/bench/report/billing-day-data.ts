@@ -1,18 +1,12 @@
 import type { WaveFigures } from '../day/wave.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
 import type { DayFigures } from '../day/billing-day.ts';
-import type { Shape } from '../floors/run.ts';
 
-/** Renewals a second (asleep and delivered) divided by those of each floor; all waves but a last one with load. */
-export type RatiosToFloors = Record<Shape, number>;
-
-export function ratiosOf({ waves, floors }: DayFigures): RatiosToFloors {
+/** Renewals a second (asleep and delivered) divided by those of the baseline; all waves but a last one with load. */
+export function ratioToFloor({ waves, floor }: DayFigures): number {
   const counted = waves.length > 1 ? waves.slice(0, -1) : waves;
   const product = counted.reduce((sum, wave) => sum + wave.asleepPerSecond, 0) / counted.length;
-  return {
-    twoActivitiesAndNewRun: product / floors.twoActivitiesAndNewRun.asleepPerSecond,
-    oneLocalActivity: product / floors.oneLocalActivity.asleepPerSecond,
-  };
+  return product / floor.asleepPerSecond;
 }
 
 /** Returns a function that divides the CPU of a renewal in the stack's processes by that in the wave `reference`. */

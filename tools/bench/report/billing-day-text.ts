@@ -5,7 +5,6 @@ import type { WaveFigures } from '../day/wave.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import { PROCESSES } from '../stack/measured-stack.ts';
 import { cpuRatioTo } from './billing-day-data.ts';
-import type { RatiosToFloors } from './billing-day-data.ts';
 import {
   p50p99,
   printHeading,
@@ -20,7 +19,7 @@ export function printBillingDay(
   options: DayOptions,
   runConditions: RunConditions,
   figures: DayFigures,
-  ratios: RatiosToFloors,
+  ratio: number,
 ): void {
   const { subscriptions, months, temporal } = options;
   const title = `A billing day: subscriptions ${subscriptions}, months ${months}`;
@@ -29,7 +28,7 @@ export function printBillingDay(
   printWaves(figures);
   printCosts(figures);
   if (figures.duringWave !== null) printDuringWave(figures.duringWave);
-  printFloors(figures, ratios);
+  printFloor(figures, ratio);
   const repairs = Object.entries(figures.repairs).map(([kind, count]) => `${kind} ${count}`);
   printNote(`repairs by sweeps: ${repairs.join(', ') || 'none'}`);
   printProblems(
@@ -119,18 +118,12 @@ function printDuringWave({ same, other }: NonNullable<DayFigures['duringWave']>)
   printRow('requests repeated', [String(same.repeats + other.repeats)]);
 }
 
-function printFloors({ floors }: DayFigures, ratios: RatiosToFloors): void {
-  const shapes = [
-    ['2 activities, then a new run', 'twoActivitiesAndNewRun'],
-    ['1 local activity, same run', 'oneLocalActivity'],
-  ] as const;
+function printFloor({ floor }: DayFigures, ratio: number): void {
   const headings = ['a second', 'worker', 'Temporal', 'Postgres', 'product ÷'];
-  printHeading('Baselines: workflows whose activities do nothing, CPU in ms', headings);
-  for (const [label, shape] of shapes) {
-    const { asleepPerSecond, cpuMsPerRenewal: cpu } = floors[shape];
-    const cpuCells = [cpu.worker, cpu.temporal, cpu.postgres].map(shown);
-    printRow(label, [shown(asleepPerSecond), ...cpuCells, shown(ratios[shape])]);
-  }
+  printHeading('Baseline: workflows whose activity does nothing, CPU in ms', headings);
+  const { asleepPerSecond, cpuMsPerRenewal: cpu } = floor;
+  const values = [asleepPerSecond, cpu.worker, cpu.temporal, cpu.postgres, ratio];
+  printRow('1 local activity, same run', values.map(shown));
   printNote(
     'product ÷: all delivered and asleep a second ÷ this baseline, mean of the months without *',
   );

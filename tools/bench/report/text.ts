@@ -1,4 +1,4 @@
-import { cells, print, styled } from '../../scripts/client/terminal.ts';
+import { cells, print, styled } from '../../../cli/command-line/terminal.ts';
 import type { Distribution } from '../measure/percentiles.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import type { TemporalKind } from '../stack/measured-stack.ts';

@@ -110,7 +110,7 @@ async function createMerchant(
 ): Promise<{ keyId: string; secret: string }> {
   const answer = await runCommand(
     process.execPath,
-    ['--import', 'tsx', 'tools/scripts/merchant.ts', '--json', 'create', '--name', name],
+    ['--import', 'tsx', 'cli/merchant.ts', '--json', 'create', '--name', name],
     { timeoutMs: MERCHANT_WITHIN_MS, environment: { DATA_DIR: dataDir } },
   );
   return JSON.parse(answer) as { keyId: string; secret: string };

@@ -5,7 +5,7 @@ import { Option } from 'commander';
 import type { Command } from 'commander';
 import { Agent, setGlobalDispatcher } from 'undici';
 import { coreTime, stolenPercent } from '../../proof/chaos/machine.ts';
-import { print, runScript } from '../../scripts/client/terminal.ts';
+import { print, runScript } from '../../../cli/command-line/terminal.ts';
 import { readRunConditions } from '../measure/machine.ts';
 import type { RunConditions } from '../measure/machine.ts';
 import { closeAll } from './child-process.ts';

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { grouped, print, styled } from '../../scripts/client/terminal.ts';
+import { grouped, print, styled } from '../../../cli/command-line/terminal.ts';
 import { countCycles } from './figures.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Killer } from './killer.ts';

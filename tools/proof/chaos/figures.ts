@@ -1,5 +1,5 @@
 import type postgres from 'postgres';
-import { grouped } from '../../scripts/client/terminal.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 import type { Figure } from './gateway-faults.ts';
 import type { Load } from './load.ts';
 

@@ -1,5 +1,5 @@
 import type { RunningStart } from '../../scripts/client/running-start.ts';
-import { grouped } from '../../scripts/client/terminal.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 
 export type Figure = [label: string, text: string];
 

@@ -1,5 +1,5 @@
 import { isServing } from '../../embedded/temporal-cluster.ts';
-import { grouped } from '../../scripts/client/terminal.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 import { waitFor } from '../../scripts/client/wait-for.ts';
 import type { Figure } from './gateway-faults.ts';
 import type { Killer } from './killer.ts';

@@ -1,8 +1,7 @@
 import type postgres from 'postgres';
-import type { CheckResult } from '../verify/invariants.ts';
+import type { CheckResult } from '../../../cli/verify/invariants.ts';
 import { distributionOf } from '../../bench/measure/percentiles.ts';
-import { grouped } from '../../scripts/client/terminal.ts';
-import type { ChargesPlot } from './charges-plot.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Kill, KillKind } from './killer.ts';
 
@@ -14,7 +13,7 @@ export interface RunReport {
   readonly cyclesPaid: number;
   readonly figures: readonly (readonly [label: string, text: string])[];
   readonly recovery: Awaited<ReturnType<typeof recoveries>>;
-  readonly charges: Omit<ChargesPlot, 'title'>;
+  readonly kills: number;
   readonly results: readonly CheckResult[];
   readonly wrong: readonly string[];
 }
@@ -54,9 +53,9 @@ export const LEDGER_HEADER = 'day,commit,cycles,kills,violations,seconds,command
 
 /** The run as a line of a ledger that several evenings continue. */
 export function ledgerLine(report: RunReport): string {
-  const { commit, cyclesPaid, charges, results, wrong, seconds, command } = report;
+  const { commit, cyclesPaid, kills, results, wrong, seconds, command } = report;
   const violations = results.reduce((sum, result) => sum + result.wrong.length, wrong.length);
-  const cells = [dayOf(report), commit, cyclesPaid, charges.kills.length, violations];
+  const cells = [dayOf(report), commit, cyclesPaid, kills, violations];
   return `${[...cells, seconds.toFixed(0), command].join(',')}\n`;
 }
 

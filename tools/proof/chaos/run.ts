@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
-import { loadOrMakeSecrets, secretsFile } from '../../embedded/secrets.ts';
+import { loadOrMakeSecrets } from '../../embedded/secrets.ts';
+import { secretsFile } from '../../../cli/command-line/start-secrets.ts';
 import { createSealing, keyRingOf } from '../../../runtime/sealing.ts';
-import { openBooks } from '../verify/books.ts';
-import { checkBooks } from '../verify/invariants.ts';
-import type { CheckResult } from '../verify/invariants.ts';
-import { messageOf } from '../../scripts/client/terminal.ts';
-import { readCharges } from './charges-plot.ts';
+import { openBooks } from '../../../cli/verify/books.ts';
+import { checkBooks } from '../../../cli/verify/invariants.ts';
+import type { CheckResult } from '../../../cli/verify/invariants.ts';
+import { messageOf } from '../../../cli/command-line/terminal.ts';
 import { countCycles, figuresOf, repairsOf } from './figures.ts';
 import { runFaultPhase, UP_WITHIN_MS } from './fault-phase.ts';
 import { advance } from './load.ts';
@@ -60,7 +60,7 @@ async function reportOf(surroundings: Surroundings): Promise<RunReport> {
       ['CPU cores', cores],
     ],
     recovery: await recoveries(sql, killer.kills),
-    charges: await readCharges(sql, startedAt, killer.kills),
+    kills: killer.kills.length,
     results,
     wrong,
   };

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type postgres from 'postgres';
 import { openProcessTable } from '../../embedded/process-table.ts';
-import { grouped } from '../../scripts/client/terminal.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 import { scrape } from '../../scripts/client/scrape.ts';
 import { residentMb } from '../../bench/measure/cpu.ts';
 import { distributionOf } from '../../bench/measure/percentiles.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { STORED_500_HEADER } from '../../stripe-double/api.ts';
 import type { DoubleControl } from '../../scripts/client/double-control.ts';
-import { grouped } from '../../scripts/client/terminal.ts';
+import { grouped } from '../../../cli/command-line/terminal.ts';
 import { FAULT_COUNT } from './gateway-faults.ts';
 import type { Figure, GatewayFaults } from './gateway-faults.ts';
 import type { Random } from './random.ts';

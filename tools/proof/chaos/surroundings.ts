@@ -4,7 +4,7 @@ import postgres from 'postgres';
 import { answers } from '../../embedded/control.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { controlDouble } from '../../scripts/client/double-control.ts';
-import type { GatewayChoice } from '../../scripts/client/options.ts';
+import type { GatewayChoice } from '../../../cli/command-line/options.ts';
 import { sandboxFaults } from './gateway-faults.ts';
 import { stripeFaults } from './stripe-faults.ts';
 import { RetryingClient } from './retrying-client.ts';

@@ -1,6 +1,6 @@
-import { askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
-import type { DemoFile } from '../../embedded/demo-file.ts';
-import type { ListedCharge } from '../../stripe-double/charge-list.ts';
+import { askControl } from '../../../cli/verify/gateway-control.ts';
+import { faultControl } from '../../embedded/control.ts';
+import type { DemoFile } from '../../../cli/command-line/demo-file.ts';
 
 export type DoubleControl = ReturnType<typeof controlDouble>;
 
@@ -25,8 +25,6 @@ export function controlDouble({ stripeDouble, gatewayKey }: DemoFile) {
     /** Calls a control route of the double. `gateways/README.md` describes the routes and their fields. */
     order: (route: string, fields: object) =>
       askControl(`${url}/control/${route}`, gatewayKey, 'POST', fields),
-    /** All charges of the demo merchant's account in the order in which they were made, page by page. */
-    charges: () => recordedCharges<ListedCharge>(url, gatewayKey, { accountId }),
     ...faultControl<ProxyFault>(proxyUrl, gatewayKey),
   };
 }

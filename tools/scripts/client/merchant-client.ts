@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from './terminal.ts';
+import { messageOf } from '../../../cli/command-line/terminal.ts';
 
 /** The API refused the request. */
 export class ApiRefusal extends Error {

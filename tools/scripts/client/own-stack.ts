@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../../runtime/environment.ts';
-import type { GatewayChoice } from './options.ts';
+import type { GatewayChoice } from '../../../cli/command-line/options.ts';
 import { waitFor } from './wait-for.ts';
 import { findRunningStart } from './running-start.ts';
 import type { RunningStart } from './running-start.ts';

@@ -1,5 +1,6 @@
-import { answers, askControl, faultControl, recordedCharges } from '../../embedded/control.ts';
-import { readDemoFile } from '../../embedded/demo-file.ts';
+import { answers, faultControl } from '../../embedded/control.ts';
+import { askControl, recordedCharges } from '../../../cli/verify/gateway-control.ts';
+import { readDemoFile } from '../../../cli/command-line/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
 import { createMerchantClient } from './merchant-client.ts';

@@ -1,5 +1,5 @@
 import type { MerchantClient } from './merchant-client.ts';
-import { minuteText } from './terminal.ts';
+import { minuteText } from '../../../cli/command-line/terminal.ts';
 import { waitFor } from './wait-for.ts';
 
 interface ClockAnswer {

@@ -1,5 +1,4 @@
-import { ApiRefusal } from '../client/merchant-client.ts';
-import { minuteText } from '../client/terminal.ts';
+import { minuteText } from '../../../cli/command-line/terminal.ts';
 
 export class Differences {
   readonly list: string[] = [];
@@ -15,13 +14,6 @@ export class Differences {
     const [wanted, got] = [shown(expected), shown(actual)];
     if (wanted !== got) this.list.push(`${where} should be ${wanted} and is ${got}`);
   }
-}
-
-/** For `catch`: returns the code and the reason of a refused request, to be compared. */
-export function refusalOf(error: unknown): { refused: string; why: string | undefined } {
-  if (!(error instanceof ApiRefusal)) throw error;
-  const [, why] = / was answered \d+ \w+: (.*)$/s.exec(error.message) ?? [];
-  return { refused: error.errorCode, why };
 }
 
 /** Formats a value. A number above 1e12 is a time in epoch ms, because all other numbers are smaller. */

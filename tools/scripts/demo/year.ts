@@ -2,8 +2,7 @@
 
 import { payOn } from '../client/payer.ts';
 import { activatedLines } from './event-line.ts';
-import { declineNext, readBook } from './sandbox.ts';
-import { expectResult, lastRenewal, renewed } from './story.ts';
+import { expectResult, renewed } from './story.ts';
 import type { Story, StoryRun } from './story.ts';
 import { printNote } from './timeline.ts';
 
@@ -24,11 +23,12 @@ export const YEAR: Story = {
       ],
       reads: ['TRIALING', 12, '2027-01-31 12:00', '2027-01-31 12:00', '4242'],
     },
-    renewed(1, '2027-01-31 12:00', '2027-02-28 12:00', {
-      more: [
-        '2027-01-31 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-02-28 12:00',
-      ],
-    }),
+    renewed(
+      1,
+      '2027-01-31 12:00',
+      '2027-02-28 12:00',
+      '2027-01-31 12:00 subscription.active ACTIVE 19.99 USD, 11 left, next 2027-02-28 12:00',
+    ),
     renewed(2, '2027-02-28 12:00', '2027-03-31 12:00'),
     renewed(3, '2027-03-31 12:00', '2027-04-30 12:00'),
     renewed(4, '2027-04-30 12:00', '2027-05-31 12:00'),
@@ -38,7 +38,8 @@ export const YEAR: Story = {
     {
       at: '2027-08-31 12:00',
       note: 'the bank will decline the next charge: insufficient_funds',
-      before: declineNext(1),
+      before: ({ start, subscriptionId }) =>
+        start.declineNext(subscriptionId, 'insufficient_funds', 1),
       events: [
         '2027-08-31 12:00 intent.created CREATED 19.99 USD',
         '2027-08-31 12:00 intent.failed FAILED 19.99 USD, cycle 8, card 4242, insufficient_funds',
@@ -55,7 +56,16 @@ export const YEAR: Story = {
     renewed(9, '2027-09-30 12:00', '2027-10-31 12:00'),
     renewed(10, '2027-10-31 12:00', '2027-11-30 12:00'),
     renewed(11, '2027-11-30 12:00', '2027-12-31 12:00'),
-    lastRenewal('4242'),
+    {
+      at: '2027-12-31 12:00',
+      events: [
+        '2027-12-31 12:00 intent.created CREATED 19.99 USD',
+        '2027-12-31 12:00 intent.success SUCCESS 19.99 USD, card 4242',
+        '2027-12-31 12:00 subscription.cycle_charged ENDED 19.99 USD, cycle 12, 0 left, until 2028-01-31 12:00',
+        '2027-12-31 12:00 subscription.ended ENDED 19.99 USD, 0 left, until 2028-01-31 12:00',
+      ],
+      reads: ['ENDED', 0, null, '2028-01-31 12:00', '4242'],
+    },
   ],
   longAfter: '2029-01-31 12:00',
   charges: [
@@ -73,4 +83,13 @@ async function startTrial(run: StoryRun): Promise<void> {
   const result = await payOn(checkout);
   expectResult(run, result, 'Your free trial has started', 'TRIALING');
   printNote(`the payer saved a card on the hosted page: "${result.title}"`);
+}
+
+/** The sandbox gateway's record of the subscription's charges. */
+async function readBook({ start, subscriptionId }: StoryRun): Promise<string[]> {
+  const book = await start.book(subscriptionId);
+  return book.map(
+    ({ outcome, amountMinor, currency, code }) =>
+      `${outcome} ${amountMinor} ${currency}${code === null ? '' : `, ${code}`}`,
+  );
 }

@@ -6,8 +6,8 @@ import { loadEmbeddedConfig } from '../../../config.ts';
 import { freePort } from '../../../embedded/ports.ts';
 import { ensureDatabase, postgresService, postgresUrl } from '../../../embedded/postgres.ts';
 import { supervise } from '../../../embedded/services.ts';
-import type { GatewayChoice } from '../../../scripts/client/options.ts';
-import { grouped, print, styled } from '../../../scripts/client/terminal.ts';
+import type { GatewayChoice } from '../../../../cli/command-line/options.ts';
+import { grouped, print, styled } from '../../../../cli/command-line/terminal.ts';
 import { fuzzCrashes } from './lives.ts';
 
 export interface CrashOptions {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createSandboxClient } from '../../../../gateways/sandbox/client.ts';
 import { createStripeGateway } from '../../../../gateways/stripe/adapter.ts';
 import type { PaymentGateway } from '../../../../gateways/port.ts';
-import { askControl } from '../../../embedded/control.ts';
+import { askControl } from '../../../../cli/verify/gateway-control.ts';
 import { startStripeMock, stripeMockFiles } from '../../../embedded/stripe-mock.ts';
 import { createFaultySandbox } from '../../../faulty-sandbox/server.ts';
 import { createStripeDouble } from '../../../stripe-double/server.ts';

@@ -18,14 +18,14 @@ import { accountBinding } from '../../../../gateways/merchant-gateways.ts';
 import type { PaymentGateway } from '../../../../gateways/port.ts';
 import { createSealing } from '../../../../runtime/sealing.ts';
 import type { Sealing } from '../../../../runtime/sealing.ts';
-import { openBooks } from '../../verify/books.ts';
-import type { Places } from '../../verify/books.ts';
-import { checkBooks } from '../../verify/invariants.ts';
+import { openBooks } from '../../../../cli/verify/books.ts';
+import type { Places } from '../../../../cli/verify/books.ts';
+import { checkBooks } from '../../../../cli/verify/invariants.ts';
 import { openActivityDb, ownerOfCall, unreliable } from './activity-call.ts';
 import { bundleWorkflow } from './execution.ts';
 import { KEY, openSandbox, openStripe, RETURN_ORIGIN } from './gateways.ts';
 import type { GatewayPlaces } from './gateways.ts';
-import type { GatewayChoice } from '../../../scripts/client/options.ts';
+import type { GatewayChoice } from '../../../../cli/command-line/options.ts';
 
 export interface WorldOptions extends GatewayPlaces {
   readonly gateway: GatewayChoice;

@@ -1,0 +1,183 @@
+import { Option } from 'commander';
+import type { Command } from 'commander';
+import type { MerchantSettings } from '../../db/schema/merchants.ts';
+import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
+import type { Branding } from '../../domain/branding.ts';
+import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
+import type { PaymentMethodKind } from '../../domain/payment-method.ts';
+import {
+  AUTOMATIC_ATTEMPTS_MAX,
+  AUTOMATIC_ATTEMPTS_WINDOW_MS,
+  UNPAID_FROM,
+} from '../../domain/retry-plan.ts';
+import type { RetryPlan, UnpaidFrom } from '../../domain/retry-plan.ts';
+import { formatDuration, parseDuration } from './duration.ts';
+
+export interface ConfigureOptions {
+  readonly retryPlan?: string;
+  readonly afterExhausted?: RetryPlan['afterExhausted'];
+  readonly unpaidFrom?: UnpaidFrom;
+  readonly jitter?: string;
+  readonly paymentMethods?: string;
+  readonly logo?: string;
+  readonly colour?: string;
+  readonly terms?: string;
+  readonly support?: string;
+}
+
+const BRANDING = {
+  logo: 'logoUrl',
+  colour: 'colour',
+  terms: 'termsUrl',
+  support: 'supportUrl',
+} as const satisfies Partial<Record<keyof ConfigureOptions, keyof Branding>>;
+type BrandingOption = keyof typeof BRANDING;
+const BRANDING_OPTIONS = Object.keys(BRANDING) as BrandingOption[];
+
+/** Adds the settings that decide when a subscription is charged. */
+export function addChargingOptions(command: Command): Command {
+  return command
+    .option(
+      '--retry-plan <delays>',
+      'delay of each retry after the attempt before it: 4h,8h,12h,24h; or none',
+    )
+    .addOption(
+      new Option('--after-exhausted <what>', 'what happens after the last retry').choices([
+        ...AFTER_EXHAUSTED,
+      ]),
+    )
+    .addOption(
+      new Option('--unpaid-from <when>', 'when a declined subscription becomes UNPAID').choices([
+        ...UNPAID_FROM,
+      ]),
+    )
+    .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0');
+}
+
+/** Longest jitter window, in ms, shorter than the shortest interval, which is one day. */
+export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
+
+const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
+
+/** Throws an error that names every wrong option and its expected form. */
+export function settingsChanges(
+  options: ConfigureOptions,
+  current: MerchantSettings,
+): Partial<MerchantSettings> {
+  const problems: string[] = [];
+  const read = <Value>(option: string, value: Value | string): Value | undefined => {
+    if (typeof value !== 'string') return value;
+    problems.push(`${option}: ${value}`);
+    return undefined;
+  };
+  const changes: Partial<MerchantSettings> = {};
+  const { retryPlan, afterExhausted, unpaidFrom, jitter, paymentMethods } = options;
+  if (retryPlan !== undefined || afterExhausted !== undefined || unpaidFrom !== undefined) {
+    const delaysMs =
+      retryPlan === undefined
+        ? current.retryPlan.delaysMs
+        : read('--retry-plan', delaysOf(retryPlan));
+    if (delaysMs) {
+      changes.retryPlan = {
+        ...current.retryPlan,
+        delaysMs,
+        ...(afterExhausted === undefined ? {} : { afterExhausted }),
+        ...(unpaidFrom === undefined ? {} : { unpaidFrom }),
+      };
+    }
+  }
+  if (jitter !== undefined) {
+    const jitterMs = read('--jitter', jitterMsOf(jitter));
+    if (jitterMs !== undefined) changes.jitterMs = jitterMs;
+  }
+  if (paymentMethods !== undefined) {
+    const kinds = read('--payment-methods', kindsOf(paymentMethods));
+    if (kinds) changes.paymentMethods = kinds;
+  }
+  const brandingChanges = BRANDING_OPTIONS.flatMap((option) => {
+    const text = options[option];
+    if (text === undefined) return [];
+    const problem = text === 'none' ? null : brandingProblem(option, text);
+    if (problem !== null) problems.push(`--${option}: ${problem}`);
+    return [[BRANDING[option], text] as const];
+  });
+  if (brandingChanges.length > 0) {
+    const all = Object.entries({ ...current.branding, ...Object.fromEntries(brandingChanges) });
+    changes.branding = Object.fromEntries(all.filter(([, value]) => value !== 'none'));
+  }
+  if (problems.length > 0) throw new Error(['Nothing was changed.', ...problems].join('\n  '));
+  return changes;
+}
+
+function brandingProblem(option: BrandingOption, text: string): string | null {
+  return option === 'colour' ? colourProblem(text) : brandUrlProblem(text);
+}
+
+function delaysOf(text: string): number[] | string {
+  const parts = text === 'none' ? [] : listOf(text);
+  const delaysMs = parts.map(parseDuration).filter((ms) => ms !== null);
+  if (delaysMs.length < parts.length) {
+    return `"${text}" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none`;
+  }
+  // The first attempt of a cycle also counts as automatic.
+  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
+    return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
+  }
+  const isDelay = (ms: number): boolean => ms >= 60_000 && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
+  return delaysMs.every(isDelay) ? delaysMs : 'each delay must be from 1 minute to 30 days';
+}
+
+function jitterMsOf(text: string): number | null | string {
+  if (text === 'auto') return null;
+  const ms = parseDuration(text);
+  return ms !== null && ms <= JITTER_WINDOW_MAX_MS
+    ? ms
+    : `"${text}" is not auto, 0 or a time like 30m, at most ${formatDuration(JITTER_WINDOW_MAX_MS)}`;
+}
+
+function kindsOf(text: string): PaymentMethodKind[] | string {
+  const names = listOf(text);
+  const kinds = PAYMENT_METHOD_KINDS.filter((kind) => names.includes(kind));
+  const isKnown = names.every((name) => PAYMENT_METHOD_KINDS.some((kind) => kind === name));
+  if (!isKnown) return `"${text}" is not a list of ${PAYMENT_METHOD_KINDS.join(', ')}`;
+  // Where another payment method is unavailable, the hosted page offers CARD.
+  return kinds.includes('CARD')
+    ? kinds
+    : 'CARD must be included: the other methods fall back to it';
+}
+
+function listOf(text: string): string[] {
+  return text.split(',').map((part) => part.trim());
+}
+
+/** The settings in the form of the options, with the default of each unset setting. */
+export function shownSettings({
+  retryPlan,
+  jitterMs = null,
+  paymentMethods = [...PAYMENT_METHOD_KINDS],
+  branding = {},
+}: MerchantSettings) {
+  return {
+    retryPlan: retryPlan.delaysMs.map(formatDuration),
+    afterExhausted: retryPlan.afterExhausted,
+    unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
+    jitter: jitterMs === null ? 'auto' : jitterMs === 0 ? '0' : formatDuration(jitterMs),
+    paymentMethods,
+    logo: branding.logoUrl ?? null,
+    colour: branding.colour ?? null,
+    terms: branding.termsUrl ?? null,
+    support: branding.supportUrl ?? null,
+  };
+}
+
+export function settingsLines(settings: ReturnType<typeof shownSettings>): string[] {
+  const delays = settings.retryPlan.length === 0 ? 'none' : settings.retryPlan.join(',');
+  return [
+    `  retry plan       ${delays}`,
+    `  after exhausted  ${settings.afterExhausted}`,
+    `  unpaid from      ${settings.unpaidFrom}`,
+    `  jitter           ${settings.jitter}`,
+    `  payment methods  ${settings.paymentMethods.join(',')}`,
+    ...BRANDING_OPTIONS.map((option) => `  ${option.padEnd(15)}  ${settings[option] ?? 'none'}`),
+  ];
+}
