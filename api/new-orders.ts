@@ -8,7 +8,7 @@ import type { SubscriptionOrder } from '../db/repositories/subscriptions/create.
 import type { NewSubscription } from '../domain/subscription/state.ts';
 import { findCustomer, insertCustomer } from '../db/repositories/customers/customers.ts';
 import type { CustomerDetails } from '../domain/customer.ts';
-import { found } from './answers.ts';
+import { found } from './http/request.ts';
 
 /** `token`: the page's token. The caller must wake the intent's stream after the commit. */
 export async function writeHostedPayment(

@@ -8,8 +8,7 @@ import {
   updateCustomerDetails,
 } from './routes/customers/routes.ts';
 import { readDocument } from './routes/documents/routes.ts';
-import type { Operation } from './openapi/operation.ts';
-import type { Route } from './route.ts';
+import type { Operation, Route } from './http/route.ts';
 import { generateLink, generatePaymentLink } from './routes/links/routes.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
 import { chargeTokenised } from './routes/payments/charge-tokenised.ts';

@@ -1,13 +1,9 @@
-// npm run import: imports the subscriptions of a merchant from another system. Without --commit the command
-// only checks the file: it reads every payment method at the gateway and writes the report, and nothing else.
-// docs/importing.md describes the file. Exits with 1 if a line has a problem.
-
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { openPace } from '../../activities/charging/renewal-pace.ts';
-import { useCurrencies } from '../../api/amounts.ts';
+import { useCurrencies } from '../../api/fields.ts';
 import { findSettings } from '../../db/repositories/merchants/settings.ts';
 import type { ActionFacts } from '../../db/schema/operator-actions.ts';
 import { byOption, recorder } from './client/operator-action.ts';
@@ -18,6 +14,10 @@ import { gatewaysOf, placeOf } from './import/place.ts';
 import { problemLine, summaryLines } from './import/print-summary.ts';
 import { showProgress } from './import/progress.ts';
 import { runImport } from './import/run.ts';
+
+// npm run import: imports the subscriptions of a merchant from another system. Without --commit the command
+// only checks the file: it reads every payment method at the gateway and writes the report, and nothing else.
+// docs/importing.md describes the file. Exits with 1 if a line has a problem.
 
 /** Maximum number of problems on the terminal. The report has all. */
 const SHOWN_PROBLEMS = 20;

@@ -1,7 +1,7 @@
 import { findLink, isUsable } from '../../../db/repositories/subscriptions/links.ts';
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
-import { pathParam } from '../../context.ts';
-import type { Context } from '../../context.ts';
+import { pathParam } from '../../http/request.ts';
+import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { cardGatewayOf, foreignFormPage } from '../shared/card-page.tsx';
 import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';

@@ -1,5 +1,5 @@
 import { base62, randomToken } from '../../../domain/ids.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { isSame, setCookie, sign } from '../shared/own-requests.ts';
 

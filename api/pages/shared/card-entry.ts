@@ -3,12 +3,12 @@ import { findGatewayMethod } from '../../../db/repositories/customers/payment-me
 import { GatewayRejectedRequest } from '../../../gateways/port.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
 import type { Language } from '../parts/language.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { logFailure } from '../../middleware/errors.ts';
+import { logFailure } from '../../http/every-request.ts';
 import { cardEntryPath, cardGatewayOf, confirmPage, leavePage } from './card-page.tsx';
 import { asksForCard, takesCard } from './card-page-kind.ts';
-import type { CardSubject, CardRoutes } from './card-page-kind.ts';
+import type { CardRoutes, CardSubject } from './card-page-kind.ts';
 import type { CardGateway } from './card-page.tsx';
 import { missingDetails, shownDetails } from './details-form.ts';
 import { browserOf, returnUrl } from './own-requests.ts';

@@ -1,4 +1,4 @@
-import type { Context } from '../../context.ts';
+import type { Context } from '../../http/request.ts';
 import { bankRoutes, withBankAbove } from './bank.tsx';
 import { entryRoutes } from './card-entry.ts';
 import { askPayer, cardGatewayOf, endPage, processingPage, saleOf } from './card-page.tsx';

@@ -1,7 +1,7 @@
-import type { Context } from '../../context.ts';
+import type { Context } from '../../http/request.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';
 import { hasAtMost, isStorable } from '../../../domain/storable-text.ts';
-import { EMAIL_PATTERN } from '../../payment-fields.ts';
+import { EMAIL_PATTERN } from '../../fields.ts';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 

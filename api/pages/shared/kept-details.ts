@@ -1,4 +1,4 @@
-import type { Context } from '../../context.ts';
+import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { readDetails, valuesOf } from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';

@@ -3,10 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Router } from '@koa/router';
 import { z } from 'zod';
-import type { Context, RequestState } from '../../context.ts';
+import type { Context, RequestState } from '../../http/request.ts';
 import type { ApiDeps, HomeLink } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
-import type { Operation } from '../../openapi/operation.ts';
+import type { Operation } from '../../http/route.ts';
 
 const pageOf = (title: string, head: string, body: string): string => `<!doctype html>
 <html lang="en">

@@ -2,8 +2,8 @@ import type { Router } from '@koa/router';
 import { countBlockedAccounts } from '../../../db/repositories/merchants/account-blocks.ts';
 import { requireWritable } from '../../../db/repositories/sweeps/figures.ts';
 import { countHeld } from '../../../db/repositories/sweeps/queries.ts';
-import { ok, send } from '../../answers.ts';
-import type { RequestState } from '../../context.ts';
+import { ok, send } from '../../http/request.ts';
+import type { RequestState } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /**

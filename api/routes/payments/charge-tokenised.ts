@@ -4,17 +4,19 @@ import { findMethod } from '../../../db/repositories/customers/payment-methods.t
 import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { EXTENSION } from '../../answer-fields.ts';
-import { found, notFound, ok } from '../../answers.ts';
-import { idText, optional } from '../../fields.ts';
-import type { Fields } from '../../fields.ts';
+import { found, notFound, ok } from '../../http/request.ts';
 import {
   chargeFields,
   chargeProblems,
+  idText,
+  optional,
   ownPairs,
   receiptId,
   storeFrontId,
-} from '../../payment-fields.ts';
-import { route } from '../../route.ts';
+  gatewayChargeProblems,
+} from '../../fields.ts';
+import type { Fields } from '../../http/body.ts';
+import { route } from '../../http/route.ts';
 import { presentCharge, TokenisedCharge, withCharge } from './charge.ts';
 import { INTENT_ID } from './intent.ts';
 
@@ -61,6 +63,7 @@ export const chargeTokenised = route({
     },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayChargeProblems,
   handle: async (call, deps) =>
     withCharge(call, deps, {
       insert: (tx, ref) => insertTokenised(tx, ref, call.body, deps.now()),

@@ -5,18 +5,16 @@ import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { DomainError, ERRORS } from '../../../domain/errors.ts';
 import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.ts';
 import { declineCode, declineMessage, id } from '../../answer-fields.ts';
-import type { Answer } from '../../answers.ts';
+import type { Answer } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import type { Problem, Shape } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import type { chargeFields } from '../../payment-fields.ts';
-import type { Call } from '../../route.ts';
+import type { Shape } from '../../http/body.ts';
+import type { chargeFields } from '../../fields.ts';
+import type { Call } from '../../http/route.ts';
 import { chargeStatus } from './intent.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import { outsideRequest } from '../../../runtime/request-scope.ts';
-import { refuseProblems } from '../../fields.ts';
-import { withOutcome } from '../../idempotency.ts';
-import type { KeyedCall, OutcomeAnswer } from '../../idempotency.ts';
+import { executeOnce } from '../../http/idempotency.ts';
+import type { KeyedCall, OutcomeAnswer } from '../../http/idempotency.ts';
 
 const chargeError = z
   .enum([...declineCode.options, 'payment_outcome_pending'])
@@ -72,11 +70,9 @@ export async function withCharge<Body>(
   { insert, answer }: ChargeKind<Body>,
 ): Promise<Answer<Body>> {
   const { db, orders } = deps;
-  const { amount, currency } = call.body;
   const refOf = (intentId: string) => ({ merchantId: call.merchant.id, intentId });
   return withOrder(call, deps, {
     prefix: 'in',
-    problems: await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency),
     isWritten: async (intentId) => (await findIntent(db, call.merchant.id, intentId)) !== null,
     write: (tx, intentId) => insert(tx, refOf(intentId)),
     give: (intentId) => orders.execute('payment', { ...refOf(intentId), token: null }),
@@ -102,8 +98,6 @@ interface Order<Outcome> {
 /** An order to charge or refund. `id`: the id of its intent or refund, the same for all calls with one key. */
 interface MerchantOrder<Outcome, Body> {
   readonly prefix: 'in' | 'rf';
-  /** The gateway's problems. Like those of the call, they are not checked again after the order was written. */
-  readonly problems: readonly Problem[];
   readonly isWritten: (id: string) => Promise<boolean>;
   readonly write: (tx: Db, id: string) => Promise<void>;
   readonly give: (id: string) => Promise<Outcome>;
@@ -115,22 +109,18 @@ interface MerchantOrder<Outcome, Body> {
 export async function withOrder<Outcome, Body>(
   call: KeyedCall,
   deps: ApiDeps,
-  { prefix, problems, isWritten, write, give, withdraw, answer }: MerchantOrder<Outcome, Body>,
+  { prefix, isWritten, write, give, withdraw, answer }: MerchantOrder<Outcome, Body>,
 ): Promise<Answer<Body>> {
-  return withOutcome(
+  return executeOnce(
     call,
     deps,
-    async ({ commandId, isRepeat, giveUp }) => {
+    async ({ commandId, isBegun, giveUp }) => {
       const id = idOfCommand(prefix, commandId);
-      if (!isRepeat || !(await isWritten(id))) {
-        // `withOutcome` leaves them to its caller: an order that is written goes on.
-        refuseProblems([...call.problems, ...problems]);
-        await deps.db.transaction((tx) => write(tx, id));
-      }
+      if (!isBegun) await deps.db.transaction((tx) => write(tx, id));
       const order = { give: () => give(id), withdraw: () => withdraw(id) };
       return answer(id, await handOver(order, giveUp));
     },
-    prefix,
+    { orderPrefix: prefix, hasBegun: (commandId) => isWritten(idOfCommand(prefix, commandId)) },
   );
 }
 

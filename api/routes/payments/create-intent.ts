@@ -3,28 +3,29 @@ import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
-import { ok } from '../../answers.ts';
+import { ok } from '../../http/request.ts';
 import {
   cancelUrl,
   chargeFields,
   chargeProblems,
   customerDetails as customerDetailsField,
   description,
+  httpUrl,
   knownCustomerId,
   locale,
+  optional,
   ownPairs,
   PAYER,
   paymentMethods,
   phoneNumberRequired,
   receiptId,
   storeFrontId,
-} from '../../payment-fields.ts';
-import { httpUrl, optional, refuseProblems } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { writeHostedPayment, payerOf } from '../../new-orders.ts';
+  gatewayChargeProblems,
+} from '../../fields.ts';
+import { writeOnce } from '../../http/idempotency.ts';
+import { payerOf, writeHostedPayment } from '../../new-orders.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
 
 export const hostedFields = {
@@ -79,6 +80,7 @@ export const createIntent = route({
     examples: { Created: { ...exampleIntent, fwdUrl: 'https://pay.example/payment/mYt0kEn' } },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayChargeProblems,
   handle: async (call, deps) => {
     const {
       amount,
@@ -89,9 +91,7 @@ export const createIntent = route({
     } = call.body;
     const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
     const merchantId = call.merchant.id;
-    const problems = await gatewayAmountProblems(deps, merchantId, { amount }, order.currency);
-    return inTransaction(call, deps, async (tx) => {
-      refuseProblems(problems);
+    return writeOnce(call, deps, async (tx) => {
       const nowAt = deps.now();
       const token = randomToken(deps.random);
       const payer = { customerId, details: customerDetails };

@@ -8,6 +8,7 @@ import { actorOfCause, causeText } from '../../../domain/subscription/charge-cau
 import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
 import type { AttemptTrigger } from '../../../domain/payment-intent.ts';
 import {
+  actor,
   count,
   currencyCode,
   dateTime,
@@ -16,13 +17,12 @@ import {
   id,
   minorAmount,
   pageAnswer,
-  actor,
 } from '../../answer-fields.ts';
-import { withoutNulls } from '../../answers.ts';
+import { withoutNulls } from '../../http/request.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
 import { presentRefund, RefundAnswer } from '../payments/refunds.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 import { interval } from './fields.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
 

@@ -4,14 +4,20 @@ import { findTestClock } from '../../../db/repositories/merchants/test-clocks.ts
 import { formatInstant } from '../../../domain/calendar.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import { dateTime, EXTENSION, id, url } from '../../answer-fields.ts';
-import { found, ok } from '../../answers.ts';
+import { found, ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, optional, refuseProblems } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { writeSubscription, payerOf } from '../../new-orders.ts';
-import { route } from '../../route.ts';
-import { datedProblems, termsFields, termsFieldsProblems, termsAndOrder } from './fields.ts';
+import { idText, optional } from '../../fields.ts';
+import { refuseProblems } from '../../http/body.ts';
+import { writeOnce } from '../../http/idempotency.ts';
+import { payerOf, writeSubscription } from '../../new-orders.ts';
+import { route } from '../../http/route.ts';
+import {
+  datedProblems,
+  termsAndOrder,
+  termsFields,
+  termsFieldsProblems,
+  gatewayTermsProblems,
+} from './fields.ts';
 import { SUBSCRIPTION_ID } from './read.ts';
 
 const fields = {
@@ -81,15 +87,12 @@ export const createSubscription = route({
     },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayTermsProblems,
   handle: async (call, deps) => {
     const { merchant, body } = call;
     const { terms, customerId, order } = termsAndOrder(body);
     const { testClockId = null, ...stored } = order;
-    const { amount, upfrontAmount, currency } = body;
-    const amounts = { amount, upfrontAmount };
-    const problems = await gatewayAmountProblems(deps, merchant.id, amounts, currency);
-    return inTransaction(call, deps, async (tx) => {
-      refuseProblems(problems);
+    return writeOnce(call, deps, async (tx) => {
       const createdAt = await creationTime(tx, deps, merchant.id, body, 'share');
       const token = randomToken(deps.random);
       const payer = { customerId, details: order.customerDetails };

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import {
   CYCLE_COUNT_MAX,
+  cycleCountProblem,
   INTERVAL_COUNT_MAX,
   INTERVAL_UNITS,
-  cycleCountProblem,
   intervalCountProblem,
   termsProblems,
 } from '../../../domain/calendar.ts';
@@ -17,15 +17,22 @@ import {
   currency,
   customerDetails,
   description,
+  httpUrl,
   knownCustomerId,
   locale,
+  optional,
   ownPairs,
   PAYER,
   phoneNumberRequired,
   receiptId,
-} from '../../payment-fields.ts';
-import { hasFields, httpUrl, optional, text, wholeNumber } from '../../fields.ts';
-import type { Fields, Problem } from '../../fields.ts';
+  text,
+  wholeNumber,
+  gatewayAmountProblems,
+} from '../../fields.ts';
+import { hasFields } from '../../http/body.ts';
+import type { Fields, Problem } from '../../http/body.ts';
+import type { Merchant } from '../../http/request.ts';
+import type { ApiDeps } from '../../deps.ts';
 
 const NAME_MAX = 255;
 
@@ -179,4 +186,13 @@ export function termsAndOrder<Body extends SharedFields>(body: Body) {
     ...order
   } = body;
   return { terms: termsOf(body), customerId, order };
+}
+
+/** Returns the problems of amounts that the merchant's gateway cannot charge. */
+export function gatewayTermsProblems(
+  { merchant, body }: { merchant: Merchant; body: TermsFields },
+  deps: ApiDeps,
+): Promise<Problem[]> {
+  const { amount: recurring, upfrontAmount, currency: code } = body;
+  return gatewayAmountProblems(deps, merchant.id, { amount: recurring, upfrontAmount }, code);
 }

@@ -4,11 +4,17 @@ import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
-import { found, ok } from '../../answers.ts';
-import { idText, optional } from '../../fields.ts';
-import type { Fields } from '../../fields.ts';
-import { chargeFields, chargeProblems, comments } from '../../payment-fields.ts';
-import { route } from '../../route.ts';
+import { found, ok } from '../../http/request.ts';
+import {
+  chargeFields,
+  chargeProblems,
+  comments,
+  idText,
+  optional,
+  gatewayChargeProblems,
+} from '../../fields.ts';
+import type { Fields } from '../../http/body.ts';
+import { route } from '../../http/route.ts';
 import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
 import { INTENT_ID } from '../payments/intent.ts';
 import { SUBSCRIPTION_ID } from './read.ts';
@@ -55,6 +61,7 @@ export const chargeSubscriptionOnce = route({
     },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayChargeProblems,
   handle: async (call, deps) =>
     withCharge(call, deps, {
       insert: (tx, ref) => insertOneTime(tx, ref, call.body, deps.now()),

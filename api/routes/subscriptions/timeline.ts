@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
-import { epochMs, pageAnswer, actor, subscriptionStatus } from '../../answer-fields.ts';
+import { actor, epochMs, pageAnswer, subscriptionStatus } from '../../answer-fields.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
 
 export const getTimeline = route({
