@@ -25,7 +25,7 @@ import {
   retrySubscription,
   unpauseSubscription,
 } from './routes/subscriptions/commands.ts';
-import { getCharges } from './routes/subscriptions/charges.ts';
+import { getCharges, getTimeline } from './routes/subscriptions/charges.ts';
 import { createSubscription } from './routes/subscriptions/create.ts';
 import { chargeSubscriptionOnce } from './routes/subscriptions/one-time-charge.ts';
 import {
@@ -34,7 +34,6 @@ import {
   getUpcomingCharges,
 } from './routes/subscriptions/read.ts';
 import { simulateSubscription } from './routes/subscriptions/simulate.ts';
-import { getTimeline } from './routes/subscriptions/timeline.ts';
 import { advanceTestClock, createTestClock, getTestClock } from './routes/test-clocks/routes.ts';
 import { declineNext } from './routes/test-helpers/routes.ts';
 import {

@@ -1,4 +1,4 @@
-import { interval } from '../routes/subscriptions/fields.ts';
+import { interval } from '../routes/subscriptions/create.ts';
 import { z } from 'zod';
 import {
   ACCOUNT_EVENT_TYPES,

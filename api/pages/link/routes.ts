@@ -1,20 +1,26 @@
+import { base62, randomToken } from '../../../domain/ids.ts';
+import type { Context } from '../../http/request.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { isOwnForm, isSame, readForm, setCookie, sign } from '../shared/own-requests.ts';
 import { findLink, isUsable } from '../../../db/repositories/subscriptions/links.ts';
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
 import { pathParam } from '../../http/request.ts';
-import type { Context } from '../../http/request.ts';
-import type { ApiDeps } from '../../deps.ts';
 import { cardGatewayOf, foreignFormPage } from '../shared/card-page.tsx';
-import { hasProblem, readDetails, valuesOf } from '../shared/details-form.ts';
+import {
+  forgetDetails,
+  hasProblem,
+  keptDetails,
+  readDetails,
+  refuseDetails,
+  valuesOf,
+} from '../shared/details-form.ts';
 import type { TypedDetails } from '../shared/details-form.ts';
-import { forgetDetails, keptDetails, refuseDetails } from '../shared/kept-details.ts';
-import { isOwnForm, readForm } from '../shared/own-requests.ts';
 import { languageFor, seeOther, sendPage } from '../shared/page.tsx';
 import { hashAddress } from '../shared/limits.ts';
 import type { PageLimits } from '../shared/limits.ts';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { beginUse, goodsOf } from './goods.ts';
 import { busyPage, gonePage, linkPage, linkPath, missingOf, visitFormToken } from './page.tsx';
-import { checkoutTokenOf, cookieVisit, isVisit, newVisit, setCookieVisit } from './visit.ts';
 
 const CODE = /^[0-9A-Za-z]{12}$/;
 
@@ -115,4 +121,50 @@ async function findPageOf(
   const token = checkoutTokenOf(deps, link.template.code, visit);
   const isOver = await goods.isOver(deps, token);
   return isOver === null ? null : { path: goods.pathOf(token), isOver };
+}
+
+/** A visit is a random id of one browser on one link. It gives the checkout's token, so a repeat creates nothing. */
+
+const COOKIE = 'visit';
+const VISIT = /^[0-9A-Za-z]{22}$/;
+/** Half of a SHA-256: 128 bits, which are 22 characters of base 62. */
+const TOKEN_BYTES = 16;
+const TOKEN_LENGTH = 22;
+
+type Deps = Pick<ApiDeps, 'publicUrl' | 'random' | 'sessionKey'>;
+
+function newVisit({ random }: Deps): string {
+  return randomToken(random);
+}
+
+/** True if the text has the format of a visit. Does not check that this server created the visit. */
+function isVisit(value: string | null): value is string {
+  return value !== null && VISIT.test(value);
+}
+
+function checkoutTokenOf({ sessionKey }: Deps, code: string, visit: string): string {
+  const digest = sign(sessionKey, `checkout:${code}:${visit}`);
+  return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);
+}
+
+/** Returns the visit in the browser's cookie; null if the cookie is not signed for this link. */
+function cookieVisit({ sessionKey }: Deps, ctx: Context, code: string): string | null {
+  const [visit = '', signature = ''] = (ctx.cookies.get(COOKIE) ?? '').split('.');
+  const isOurs = isSame(signature, signatureOf(sessionKey, code, visit));
+  return isOurs && isVisit(visit) ? visit : null;
+}
+
+function setCookieVisit(
+  { publicUrl, sessionKey }: Deps,
+  ctx: Context,
+  code: string,
+  visit: string,
+  lifetimeMs: number,
+): void {
+  const value = `${visit}.${signatureOf(sessionKey, code, visit)}`;
+  setCookie(ctx, publicUrl, { name: COOKIE, value, path: `/l/${code}`, lifetimeMs });
+}
+
+function signatureOf(sessionKey: string, code: string, visit: string): string {
+  return sign(sessionKey, `visit:${code}:${visit}`).toString('base64url');
 }

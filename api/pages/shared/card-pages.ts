@@ -5,9 +5,16 @@ import { askPayer, cardGatewayOf, endPage, processingPage, saleOf } from './card
 import type { PageRequest } from './card-page.tsx';
 import type { CardPages, CardSubject, Opened, PageOpener, PageRoutes } from './card-page-kind.ts';
 import { returnRoutes } from './card-return.ts';
-import { askedDetails, hasProblem, readDetails, valuesOf } from './details-form.ts';
+import {
+  askedDetails,
+  forgetDetails,
+  hasProblem,
+  keptDetails,
+  readDetails,
+  refuseDetails,
+  valuesOf,
+} from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
-import { forgetDetails, keptDetails, refuseDetails } from './kept-details.ts';
 import { browserOf } from './own-requests.ts';
 import { asksForCard, createOpener, isPreview, takesCard } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';

@@ -12,11 +12,11 @@ import type { ApiDeps } from '../../deps.ts';
 import {
   chargeProblems,
   comments,
+  gatewayChargeProblems,
   httpUrl,
   instant,
   optional,
   wholeNumber,
-  gatewayChargeProblems,
 } from '../../fields.ts';
 import type { Fields, Problem } from '../../http/body.ts';
 import { writeOnce } from '../../http/idempotency.ts';
@@ -24,11 +24,11 @@ import { route } from '../../http/route.ts';
 import { hostedFields } from '../payments/create-intent.ts';
 import {
   datedProblems,
+  gatewayTermsProblems,
   termsAndOrder,
   termsFields,
   termsFieldsProblems,
-  gatewayTermsProblems,
-} from '../subscriptions/fields.ts';
+} from '../subscriptions/create.ts';
 
 const CODE_LENGTH = 12;
 

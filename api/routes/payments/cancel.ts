@@ -2,10 +2,10 @@ import { cancelHostedPayment, findIntent } from '../../../db/repositories/paymen
 import { DomainError } from '../../../domain/errors.ts';
 import { doneAnswer } from '../../answer-fields.ts';
 import { notFound, ok } from '../../http/request.ts';
-import { executeCommand } from '../../commands.ts';
+import { executeCommand } from '../subscriptions/commands.ts';
 import { idText, optional } from '../../fields.ts';
 import { problemsError } from '../../http/body.ts';
-import { writeOnce, executeOnce } from '../../http/idempotency.ts';
+import { executeOnce, writeOnce } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
 import { INTENT_ID, intentIdParam } from './intent.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
-import { randomToken } from '../../../domain/ids.ts';
+import { randomToken, newId } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
 import { ok } from '../../http/request.ts';
 import {
@@ -10,6 +10,7 @@ import {
   chargeProblems,
   customerDetails as customerDetailsField,
   description,
+  gatewayChargeProblems,
   httpUrl,
   knownCustomerId,
   locale,
@@ -20,13 +21,16 @@ import {
   phoneNumberRequired,
   receiptId,
   storeFrontId,
-  gatewayChargeProblems,
 } from '../../fields.ts';
 import { writeOnce } from '../../http/idempotency.ts';
-import { payerOf, writeHostedPayment } from '../../new-orders.ts';
+import { payerOf } from '../subscriptions/create.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';
 import { route } from '../../http/route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
+import type { Db } from '../../../db/client.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { NewPayment } from '../../../db/repositories/payments/orders.ts';
+import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 
 export const hostedFields = {
   ...chargeFields,
@@ -119,3 +123,17 @@ export const createIntent = route({
     });
   },
 });
+
+/** `token`: the page's token. The caller must wake the intent's stream after the commit. */
+export async function writeHostedPayment(
+  tx: Db,
+  { random, checkoutExpiryMs }: Pick<ApiDeps, 'random' | 'checkoutExpiryMs'>,
+  payment: Omit<NewPayment, 'intentId' | 'kind' | 'checkout'>,
+  token: string,
+): Promise<string> {
+  const { nowAt } = payment;
+  const intentId = newId('in', nowAt, random);
+  const checkout = { id: newId('cs', nowAt, random), token, expiresAt: nowAt + checkoutExpiryMs };
+  await insertPayment(tx, { ...payment, intentId, kind: 'hosted', checkout });
+  return intentId;
+}

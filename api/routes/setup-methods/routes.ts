@@ -21,6 +21,7 @@ import {
   currency,
   currencyProblems,
   customerDetails,
+  gatewayAmountProblems,
   httpUrl,
   knownCustomerId,
   locale,
@@ -30,11 +31,10 @@ import {
   paymentMethods,
   phoneNumberRequired,
   storeFrontId,
-  gatewayAmountProblems,
 } from '../../fields.ts';
 import { writeOnce } from '../../http/idempotency.ts';
 import { setupMethodPath } from '../../../runtime/payer-links.ts';
-import { payerOf } from '../../new-orders.ts';
+import { payerOf } from '../subscriptions/create.ts';
 import { route } from '../../http/route.ts';
 
 const SETUP_METHOD_ID = 'sm_0002sSOLuS8nM4vBcX2zLkJh';

@@ -10,9 +10,9 @@ import {
   declineMessage,
   doneAnswer,
   EXTENSION,
+  SUBSCRIPTION_ID,
 } from '../../answer-fields.ts';
 import { ok } from '../../http/request.ts';
-import { executeCommand } from '../../commands.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   amount,
@@ -28,10 +28,13 @@ import { executeOnce } from '../../http/idempotency.ts';
 import type { Execution } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
 import type { Call } from '../../http/route.ts';
-import { expectSubscription, SUBSCRIPTION_ID } from './read.ts';
+import { expectSubscription } from './read.ts';
 import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
-import { cycleCount, interval, intervalCount } from './fields.ts';
+import { cycleCount, interval, intervalCount } from './create.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { SubscriptionWorkflows } from '../../../temporal/subscriptions/workflows.ts';
 
 const subscriptionId = idText().describe('Id of the subscription.');
 
@@ -362,4 +365,26 @@ export function editRequestProblems(given: Given): Problem[] {
     field: WIRE_NAMES[field],
     message,
   }));
+}
+
+/**
+ * Sends a command to the subscription's workflow. A repeat with the same command id returns the same result.
+ * @throws DomainError with the refusal, `payment_outcome_pending`, or `service_unavailable` if it is unknown whether
+ * the command was executed.
+ */
+export async function executeCommand(
+  workflows: SubscriptionWorkflows,
+  ref: SubscriptionRef,
+  command: Command,
+): Promise<CommandResult> {
+  const { merchantId, subscriptionId } = ref;
+  const answer = await workflows.execute({ merchantId, subscriptionId }, command);
+  switch (answer.kind) {
+    case 'result':
+      return answer.result;
+    case 'pending':
+      throw new DomainError('payment_outcome_pending');
+    case 'refused':
+      throw new DomainError(answer.code, answer.message, { retryAt: answer.retryAt });
+  }
 }

@@ -9,15 +9,15 @@ import {
   chargeFields,
   chargeProblems,
   comments,
+  gatewayChargeProblems,
   idText,
   optional,
-  gatewayChargeProblems,
 } from '../../fields.ts';
 import type { Fields } from '../../http/body.ts';
 import { route } from '../../http/route.ts';
 import { OneTimeCharge, presentCharge, withCharge } from '../payments/charge.ts';
 import { INTENT_ID } from '../payments/intent.ts';
-import { SUBSCRIPTION_ID } from './read.ts';
+import { SUBSCRIPTION_ID } from '../../answer-fields.ts';
 
 const fields = {
   subscriptionId: idText().describe('Id of the subscription.'),

@@ -30,11 +30,12 @@ import {
   presentCard,
   subscriptionStatus,
   url,
+  SUBSCRIPTION_ID,
 } from '../../answer-fields.ts';
 import { found, notFound, ok, withoutNulls } from '../../http/request.ts';
 import { answerPage, FILTERS, limitOr, listQuery, statusFilter } from '../../lists.ts';
 import { route } from '../../http/route.ts';
-import { interval } from './fields.ts';
+import { interval } from './create.ts';
 import type { Call } from '../../http/route.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -131,8 +132,6 @@ function presentSubscription(
     }),
   };
 }
-
-export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';
 
 export const subscriptionIdParam = {
   description: 'Id of a subscription.',

@@ -22,6 +22,7 @@ import {
   epochMs,
   eventType,
   minorAmount,
+  SUBSCRIPTION_ID,
   subscriptionStatus,
 } from '../../answer-fields.ts';
 import { found, ok, withoutNulls } from '../../http/request.ts';
@@ -39,8 +40,8 @@ import { hasFields, refuseProblems, withoutEmpty } from '../../http/body.ts';
 import type { Fields, Problem } from '../../http/body.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import { route } from '../../http/route.ts';
-import { creationTime } from './create.ts';
 import {
+  creationTime,
   cycleCount,
   datedProblems,
   interval,
@@ -48,8 +49,7 @@ import {
   termsFields,
   termsFieldsProblems,
   termsOf,
-} from './fields.ts';
-import { SUBSCRIPTION_ID } from './read.ts';
+} from './create.ts';
 
 const SCRIPT_MAX = 100;
 

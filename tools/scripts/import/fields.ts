@@ -13,9 +13,9 @@ import {
   wholeNumber,
 } from '../../../api/fields.ts';
 import {
-  UnstoredRefusal,
   ignoredFields,
   readFields,
+  UnstoredRefusal,
   withoutEmpty,
 } from '../../../api/http/body.ts';
 import type { Fields, Problem } from '../../../api/http/body.ts';
@@ -24,7 +24,7 @@ import {
   interval,
   intervalCount,
   termsFieldsProblems,
-} from '../../../api/routes/subscriptions/fields.ts';
+} from '../../../api/routes/subscriptions/create.ts';
 import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
 import type { ImportedTerms } from '../../../db/schema/subscriptions.ts';
 import { BILLING_HORIZON_AT, cycleAt, formatInstant } from '../../../domain/calendar.ts';
