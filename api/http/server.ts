@@ -23,7 +23,10 @@ export interface ApiServerOptions extends ServerOptions {
   readonly drainWriteTimeoutMs?: number;
 }
 
-/** Most requests of one connection whose answers are not sent. Bounds the memory of a client that does not read. */
+/**
+ * Most requests of one connection whose answers are not sent. Bounds the memory of a client that does not read. Node's
+ * `maxRequestsPerSocket` would end every connection after this number of requests.
+ */
 const MAX_UNANSWERED = 16;
 
 interface Connection {
@@ -125,8 +128,8 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
     const timer = setInterval(() => {
       for (const [socket, { unsent }] of connections) if (unsent.size === 0) socket.destroy();
     }, IDLE_CHECK_MS);
-    // `http.Server.close` would close connections on which a request is arriving, and would wait for connections
-    // that never send a request.
+    // `http.Server.close` would close connections on which a request is arriving, would wait for connections that never
+    // send a request, and would end the checks of `requestTimeout`. No setting changes this.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);
@@ -184,7 +187,11 @@ async function hasEnded(request: IncomingMessage): Promise<boolean> {
   return discardBody(request, BEFORE_ANSWER);
 }
 
-/** Discards the body before the socket closes. Node calls `destroySoon` after a connection's last answer. */
+/**
+ * Discards the body before the socket closes. Node calls `destroySoon` after a connection's last answer. With unread bytes the
+ * system then resets the connection, and the client may lose the answer. Node's settings for the server limit times, headers
+ * and requests of a connection; none delays this close.
+ */
 function closeAfterBody(request: IncomingMessage): void {
   const { socket } = request;
   socket.destroySoon = () => {
