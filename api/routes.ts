@@ -11,7 +11,7 @@ import { readDocument } from './routes/documents/routes.ts';
 import type { Operation, Route } from './http/route.ts';
 import { generateLink, generatePaymentLink } from './routes/links/routes.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
-import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
+import { chargeSubscriptionOnce, chargeTokenised } from './routes/payments/charge.ts';
 import { createIntent } from './routes/payments/create-intent.ts';
 import { getIntent, getIntents, getIntentV1 } from './routes/payments/intent.ts';
 import { createRefund } from './routes/payments/refund.ts';
@@ -27,7 +27,6 @@ import {
 } from './routes/subscriptions/commands.ts';
 import { getCharges, getTimeline } from './routes/subscriptions/charges.ts';
 import { createSubscription } from './routes/subscriptions/create.ts';
-import { chargeSubscriptionOnce } from './routes/subscriptions/one-time-charge.ts';
 import {
   getSubscription,
   getSubscriptions,

@@ -134,18 +134,17 @@ export function limitsPerSecond(requests: number): RateLimits {
   return { windowSeconds: 1, requests, readsOfOneSubscription: 10 };
 }
 
-/** Counts a request of the merchant. */
-export function rateLimit({ rateLimits }: Pick<ApiDeps, 'rateLimits'>) {
-  const consume = createLimiter(rateLimits.requests, rateLimits);
-  return (ctx: Context): Promise<void> => consume(callerOf(ctx).id);
-}
-
-/** Counts a read of the subscription that the path or the body names. */
-export function readLimit({ rateLimits }: Pick<ApiDeps, 'rateLimits'>) {
-  const consume = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
-  return async (ctx: Context): Promise<void> => {
-    const id = ctx.params['subscriptionId'] ?? memberOf(ctx.state.body, 'subscriptionId');
-    if (isId('sub', id)) await consume(`${callerOf(ctx).id} ${id}`);
+export function createLimits({ rateLimits }: Pick<ApiDeps, 'rateLimits'>) {
+  const ofRequests = createLimiter(rateLimits.requests, rateLimits);
+  const ofReads = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
+  return {
+    request: (ctx: Context): Promise<void> => ofRequests(callerOf(ctx).id),
+    /** Of the subscription that the path or the body names. */
+    read: async (ctx: Context): Promise<void> => {
+      const id = ctx.params['subscriptionId'] ?? memberOf(ctx.state.body, 'subscriptionId');
+      if (isId('sub', id)) await ofReads(`${callerOf(ctx).id} ${id}`);
+    },
+    inTurn: costlyInTurn(),
   };
 }
 
@@ -156,7 +155,7 @@ const COSTLY_WAITING_MAX = 20;
  * Runs one costly request of a merchant at a time; throws `rate_limit_exceeded` if 20 wait. The requests of other
  * merchants are handled in between.
  */
-export function costlyInTurn() {
+function costlyInTurn() {
   const queues = new Map<string, PQueue>();
   return async (ctx: Context, work: () => Promise<void>): Promise<void> => {
     const { id } = callerOf(ctx);

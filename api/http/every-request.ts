@@ -255,26 +255,22 @@ export function knownRoute(
 }
 
 /** Lets the route of {@link INTENT_PATH} answer `/?xpay_intent_id=<id>`. */
-export function intentAddress() {
-  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
-    const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
-    if (isRead && ctx.path === '/' && ctx.query[INTENT_PARAMETER] !== undefined) {
-      ctx.path = INTENT_PATH;
-    }
-    await next();
-  };
+export async function intentAddress(ctx: Context, next: () => Promise<unknown>): Promise<void> {
+  const isRead = ctx.method === 'GET' || ctx.method === 'HEAD';
+  if (isRead && ctx.path === '/' && ctx.query[INTENT_PARAMETER] !== undefined) {
+    ctx.path = INTENT_PATH;
+  }
+  await next();
 }
 
 /** Refuses an HTTP/1.1 request without a Host header, as HTTP demands, and a URL without a path, with 400. */
-export function readableHead() {
-  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
-    const { httpVersion, headers } = ctx.req;
-    if (httpVersion === '1.1' && headers.host === undefined) {
-      throw new DomainError('bad_request', 'The request has no Host header.');
-    }
-    if (!hasPath(ctx)) throw new DomainError('bad_request', 'The request has no valid URL.');
-    await next();
-  };
+export async function readableHead(ctx: Context, next: () => Promise<unknown>): Promise<void> {
+  const { httpVersion, headers } = ctx.req;
+  if (httpVersion === '1.1' && headers.host === undefined) {
+    throw new DomainError('bad_request', 'The request has no Host header.');
+  }
+  if (!hasPath(ctx)) throw new DomainError('bad_request', 'The request has no valid URL.');
+  await next();
 }
 
 /** Koa has no path for a URL such as `foo://bar`, and throws for `http://[/`. */

@@ -22,7 +22,7 @@ import {
   refuseProblems,
   withoutEmpty,
 } from './body.ts';
-import { authenticate, costlyInTurn, rateLimit, readLimit } from './caller.ts';
+import { authenticate, createLimits } from './caller.ts';
 import type { Authentication } from './caller.ts';
 import {
   accessLog,
@@ -64,9 +64,9 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
     .use(accessLog(deps)) // wraps errorBoundary, to log also the status of error answers
     .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
     .use(errorBoundary(deps.logger)) // wraps every middleware that throws
-    .use(readableHead()) // inside errorBoundary, because it throws bad_request
+    .use(readableHead) // inside errorBoundary, because it throws bad_request
     .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
-    .use(intentAddress()) // before knownRoute, because `/` has another route with the parameter
+    .use(intentAddress) // before knownRoute, because `/` has another route with the parameter
     .use(knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404
   for (const router of routers) app.use(router.routes());
   return app;
@@ -94,34 +94,28 @@ export function createRouters(
   linkPageRoutes(routes);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
-  const steps = {
-    check,
-    rateLimit: rateLimit(deps),
-    readLimit: readLimit(deps),
-    inTurn: costlyInTurn(),
-  };
+  const callLimits = createLimits(deps);
   for (const route of ROUTES) {
-    merchants[route.method](route.path, (ctx) => serveCall(ctx, route, deps, steps));
+    merchants[route.method](route.path, (ctx) => serveCall(ctx, route, deps, check, callLimits));
   }
 
   return { open, pages, merchants };
 }
 
-interface Steps {
-  readonly check: Authentication;
-  readonly rateLimit: ReturnType<typeof rateLimit>;
-  readonly readLimit: ReturnType<typeof readLimit>;
-  readonly inTurn: ReturnType<typeof costlyInTurn>;
-}
-
 /** The steps of a call of the API, in their order. */
-async function serveCall(ctx: Context, route: Route, deps: ApiDeps, steps: Steps): Promise<void> {
-  await steps.check(ctx); // before the body is read, so that only known callers can upload
-  await steps.rateLimit(ctx); // after authentication, so that only the merchant's own requests count
+async function serveCall(
+  ctx: Context,
+  route: Route,
+  deps: ApiDeps,
+  check: Authentication,
+  limits: ReturnType<typeof createLimits>,
+): Promise<void> {
+  await check(ctx); // before the body is read, so that only known callers can upload
+  await limits.request(ctx); // after authentication, so that only the merchant's own requests count
   ctx.state.body = await readJsonBody(ctx.req, route.body?.isOptional);
-  if (route.isReadLimited) await steps.readLimit(ctx);
+  if (route.isReadLimited) await limits.read(ctx);
   const isCostly = route.isCostly === true || route.query?.['limit'] !== undefined;
-  await (isCostly ? steps.inTurn(ctx, () => answer(ctx, route, deps)) : answer(ctx, route, deps));
+  await (isCostly ? limits.inTurn(ctx, () => answer(ctx, route, deps)) : answer(ctx, route, deps));
 }
 
 async function answer(ctx: Context, route: Route, deps: ApiDeps): Promise<void> {
