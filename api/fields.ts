@@ -324,12 +324,19 @@ export async function gatewayAmountProblems(
   });
 }
 
-/** The same for a request that charges its `amount`. */
+interface Charged {
+  readonly amount: number;
+  readonly upfrontAmount?: number | undefined;
+  readonly currency: string;
+}
+
+/** The same for the amounts of a request. */
 export function gatewayChargeProblems(
-  { merchant, body }: { merchant: Merchant; body: Fields<typeof chargeFields> },
+  { merchant, body }: { merchant: Merchant; body: Charged },
   deps: ApiDeps,
 ): Promise<Problem[]> {
-  return gatewayAmountProblems(deps, merchant.id, { amount: body.amount }, body.currency);
+  const { amount: first, upfrontAmount, currency: code } = body;
+  return gatewayAmountProblems(deps, merchant.id, { amount: first, upfrontAmount }, code);
 }
 
 let table: CurrencyTable = CURRENCIES;

@@ -47,11 +47,7 @@ export function decideRefund(
   const { status, currency } = payment;
   if (!PAID.includes(status)) return { refusal: 'Only a successful payment can be refunded.' };
   const leftMinor = payment.amountMinor - claimedMinor;
-  if (leftMinor <= 0) {
-    return {
-      refusal: 'The whole payment is already refunded, or its refund is not finished yet.',
-    };
-  }
+  if (leftMinor <= 0) return { refusal: NOTHING_LEFT };
   const amountMinor = wantedMinor ?? leftMinor;
   if (amountMinor <= leftMinor) return { amountMinor };
   return { refusal: `No more than ${formatAmount(leftMinor, currency)} is left to refund.` };
@@ -61,6 +57,8 @@ export function statusAfterRefunds(amountMinor: number, refundedMinor: number): 
   if (refundedMinor === 0) return 'SUCCESS';
   return refundedMinor === amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
 }
+
+const NOTHING_LEFT = 'The whole payment is already refunded, or its refund is not finished yet.';
 
 /** The reason of a refund that was voided before it was sent. */
 export const VOIDED = 'It was withdrawn before it was sent.';

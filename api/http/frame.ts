@@ -4,16 +4,15 @@ import { parse as parseQuery } from 'node:querystring';
 import { DomainError } from '../../domain/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkoutRoutes } from '../pages/checkout/page.tsx';
-import { linkPageRoutes } from '../pages/link/routes.ts';
+import { linkPageRoutes } from '../pages/link/page.tsx';
 import { paymentPageRoutes } from '../pages/payment/page.tsx';
 import { setupMethodPageRoutes } from '../pages/setup-method/page.tsx';
 import { createPageLimits } from '../pages/shared/limits.ts';
 import { pageErrors, refuseEmbedding } from '../pages/shared/page.tsx';
 import { updateMethodPageRoutes } from '../pages/update-method/routes.ts';
 import { OPERATIONS, ROUTES } from '../routes.ts';
-import { documentRoutes } from '../routes/documents/routes.ts';
+import { documentRoutes, healthRoutes } from '../routes/documents/routes.ts';
 import { gatewayEventRoutes } from '../routes/gateway-events/routes.ts';
-import { healthRoutes } from '../routes/health/routes.ts';
 import {
   checkFields,
   nameIgnoredFields,
@@ -137,16 +136,11 @@ async function answer(ctx: Context, route: Route, deps: ApiDeps): Promise<void> 
   };
   // With a key it runs after the claim, so that a repeat gets its answer also under new limits.
   if (keyUse === null) await check();
-  const { params, state } = ctx;
-  const call = {
-    merchant,
+  const {
     params,
-    query: queryFields,
-    body: fields,
-    keyUse,
-    check,
-    late: state.late,
-  };
+    state: { late },
+  } = ctx;
+  const call = { merchant, params, query: queryFields, body: fields, keyUse, check, late };
   send(ctx, await handle(call, deps));
 }
 

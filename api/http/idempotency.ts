@@ -115,12 +115,8 @@ export async function executeOnce<Body>(
 ): Promise<Answer<Body>> {
   const { db, now, random } = deps;
   if (use === null) {
-    return work({
-      commandId: newId('cmd', now(), random),
-      isRepeat: false,
-      isBegun: false,
-      giveUp: late,
-    });
+    const commandId = newId('cmd', now(), random);
+    return work({ commandId, isRepeat: false, isBegun: false, giveUp: late });
   }
   const claim = await claimFor(deps, db, use, orderPrefix);
   if (claim.kind === 'stored') return replayOf(claim.answer);

@@ -24,7 +24,6 @@ import { route } from '../../http/route.ts';
 import { hostedFields } from '../payments/create-intent.ts';
 import {
   datedProblems,
-  gatewayTermsProblems,
   termsAndOrder,
   termsFields,
   termsFieldsProblems,
@@ -199,7 +198,7 @@ export const generateLink = route({
   limits: async (call, deps) => {
     const nowAt = deps.now();
     return [
-      ...(await gatewayTermsProblems(call, deps)),
+      ...(await gatewayChargeProblems(call, deps)),
       ...datedProblems(call.body, nowAt),
       ...expiryProblems(call.body.expiryDate, nowAt),
       ...horizonProblems(call.body, nowAt),

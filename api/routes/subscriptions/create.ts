@@ -18,7 +18,6 @@ import {
   currency,
   customerDetails,
   description,
-  gatewayAmountProblems,
   httpUrl,
   idText,
   knownCustomerId,
@@ -30,10 +29,10 @@ import {
   receiptId,
   text,
   wholeNumber,
+  gatewayChargeProblems,
 } from '../../fields.ts';
 import { hasFields, refuseProblems } from '../../http/body.ts';
 import type { Fields, Problem } from '../../http/body.ts';
-import type { Merchant } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Db } from '../../../db/client.ts';
 import { findTestClock } from '../../../db/repositories/merchants/test-clocks.ts';
@@ -201,15 +200,6 @@ export function termsAndOrder<Body extends SharedFields>(body: Body) {
   return { terms: termsOf(body), customerId, order };
 }
 
-/** Returns the problems of amounts that the merchant's gateway cannot charge. */
-export function gatewayTermsProblems(
-  { merchant, body }: { merchant: Merchant; body: TermsFields },
-  deps: ApiDeps,
-): Promise<Problem[]> {
-  const { amount: recurring, upfrontAmount, currency: code } = body;
-  return gatewayAmountProblems(deps, merchant.id, { amount: recurring, upfrontAmount }, code);
-}
-
 const fields = {
   ...termsFields,
   testClockId: optional(idText()).meta({
@@ -277,7 +267,7 @@ export const createSubscription = route({
     },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
-  limits: gatewayTermsProblems,
+  limits: gatewayChargeProblems,
   handle: async (call, deps) => {
     const { merchant, body } = call;
     const { terms, customerId, order } = termsAndOrder(body);
