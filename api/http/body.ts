@@ -18,8 +18,7 @@ export async function readJsonBody(request: IncomingMessage, isOptional = false)
 }
 
 function isEmpty({ headers }: IncomingMessage): boolean {
-  const length = headers['content-length'] ?? '0';
-  return headers['transfer-encoding'] === undefined && length === '0';
+  return headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0';
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {

@@ -23,17 +23,7 @@ import {
 } from './body.ts';
 import { authenticate, createLimits } from './caller.ts';
 import type { Authentication } from './caller.ts';
-import {
-  accessLog,
-  deadline,
-  errorBoundary,
-  intentAddress,
-  knownRoute,
-  readableHead,
-  requestId,
-  securityHeaders,
-  traceRequests,
-} from './every-request.ts';
+import * as every from './every-request.ts';
 import { keyUseOf } from './idempotency.ts';
 import { callerOf, send } from './request.ts';
 import type { Context, RequestState } from './request.ts';
@@ -49,24 +39,25 @@ export function createApp(deps: ApiDeps): Koa<RequestState> {
   const app = new Koa<RequestState>({ proxy: trustedProxies > 0, maxIpsCount: trustedProxies });
   // Koa must not print errors to stderr, because `errorBoundary` logs them.
   app.silent = true;
-  app.on('error', (error: unknown) =>
-    deps.logger.warn({ name: nameOf(error) }, 'connection error'),
-  );
+  app.on('error', (error: unknown) => {
+    const name = error instanceof Error ? error.name : typeof error;
+    deps.logger.warn({ name }, 'connection error');
+  });
 
   const check = authenticate(deps);
   const { open, pages, merchants } = createRouters(deps, check);
   const routers = [open, pages, merchants];
   app
     .use(unreadBody()) // wraps every middleware that answers
-    .use(requestId(deps)) // before every middleware that logs: every answer and every log line contains the id
-    .use(traceRequests(deps)) // wraps errorBoundary, as the log does
-    .use(accessLog(deps)) // wraps errorBoundary, to log also the status of error answers
-    .use(securityHeaders(deps.publicUrl)) // before every middleware that answers
-    .use(errorBoundary(deps.logger)) // wraps every middleware that throws
-    .use(readableHead) // inside errorBoundary, because it throws bad_request
-    .use(deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
-    .use(intentAddress) // before knownRoute, because `/` has another route with the parameter
-    .use(knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404
+    .use(every.requestId(deps)) // before every middleware that logs: every answer and every log line contains the id
+    .use(every.traceRequests(deps)) // wraps errorBoundary, as the log does
+    .use(every.accessLog(deps)) // wraps errorBoundary, to log also the status of error answers
+    .use(every.securityHeaders(deps.publicUrl)) // before every middleware that answers
+    .use(every.errorBoundary(deps.logger)) // wraps every middleware that throws
+    .use(every.readableHead) // inside errorBoundary, because it throws bad_request
+    .use(every.deadline(...(deps.deadlineMs ?? []))) // inside errorBoundary, because it throws service_unavailable
+    .use(every.intentAddress) // before knownRoute, because `/` has another route with the parameter
+    .use(every.knownRoute(routers, check)); // before authentication: without credentials, an unknown path gets 404
   for (const router of routers) app.use(router.routes());
   return app;
 }
@@ -149,8 +140,4 @@ function readBody({ body }: Route, sent: unknown, deps: ApiDeps): ReturnType<typ
   const given = sent === undefined && body.isOptional ? {} : sent;
   const present = withoutEmpty(body.fields, given, body.refusesEmpty);
   return checkFields(body.fields, present, (fields) => body.problems?.(fields, deps) ?? []);
-}
-
-function nameOf(error: unknown): string {
-  return error instanceof Error ? error.name : typeof error;
 }

@@ -27,10 +27,7 @@ type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
 export interface KeyedCall {
   readonly keyUse: KeyUse | null;
-  /**
-   * Rejects if the fields are refused now. The frame runs it for a call without a key. With a key it runs after the claim,
-   * before anything is written, and no more for work that an earlier call has begun.
-   */
+  /** Rejects if the fields are refused now. With a key, runs after the claim, unless an earlier call began the work. */
   readonly check: () => Promise<void>;
   /** Aborts 3 s before the request's deadline. At the deadline a caller without an answer gets 503. */
   readonly late: AbortSignal;

@@ -1,3 +1,7 @@
+// npm run import: imports the subscriptions of a merchant from another system. Without --commit the command
+// only checks the file: it reads every payment method at the gateway and writes the report, and nothing else.
+// docs/importing.md describes the file. Exits with 1 if a line has a problem.
+
 import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { statSync } from 'node:fs';
@@ -14,10 +18,6 @@ import { gatewaysOf, placeOf } from './import/place.ts';
 import { problemLine, summaryLines } from './import/print-summary.ts';
 import { showProgress } from './import/progress.ts';
 import { runImport } from './import/run.ts';
-
-// npm run import: imports the subscriptions of a merchant from another system. Without --commit the command
-// only checks the file: it reads every payment method at the gateway and writes the report, and nothing else.
-// docs/importing.md describes the file. Exits with 1 if a line has a problem.
 
 /** Maximum number of problems on the terminal. The report has all. */
 const SHOWN_PROBLEMS = 20;
