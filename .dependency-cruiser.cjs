@@ -7,7 +7,6 @@
  */
 
 const MESSAGES = ['^workflows/[^/]+/messages\\.ts$', '^workflows/messages\\.ts$'];
-const PAGE_PARTS = '^api/pages/parts/';
 const VALUE = { dependencyTypesNot: ['type-only'] };
 const NODE = { dependencyTypes: ['core'] };
 
@@ -116,27 +115,21 @@ const sides = [
   ),
   rule(
     'gateways-import',
-    'A gateway imports domain/, the port and parts of pages. The sandbox stores its charges in its own schema, and never uses db/.',
+    'A gateway imports domain/ and the port. The sandbox stores its charges in its own schema, and never uses db/.',
     { path: '^gateways/', pathNot: '^gateways/[^/]+/main\\.ts$' },
-    { path: foldersBut('domain', 'gateways'), pathNot: PAGE_PARTS },
+    { path: foldersBut('domain', 'gateways') },
   ),
   rule(
     'gateway-mains-import',
     'An entry point may use runtime/ too.',
     { path: '^gateways/[^/]+/main\\.ts$' },
-    { path: foldersBut('domain', 'gateways', 'runtime'), pathNot: PAGE_PARTS },
+    { path: foldersBut('domain', 'gateways', 'runtime') },
   ),
   rule(
     'gateways-use-no-temporal',
     'Activities call a gateway. The gateway itself does not use Temporal.',
     { path: '^gateways/' },
     { path: packages('@temporalio') },
-  ),
-  rule(
-    'page-parts-import',
-    'Texts, formats and forms of pages, also for a gateway with a page of its own, so they import only domain/.',
-    { path: PAGE_PARTS },
-    { path: foldersBut('domain', 'api') + '|^api/(?!pages/parts/)' },
   ),
   rule(
     'db-imports',

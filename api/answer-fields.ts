@@ -155,6 +155,9 @@ export function presentCard({ kind, ...card }: EventCard & { kind: PaymentMethod
   };
 }
 
+/** The subscription of the examples. */
+export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';
+
 export const exampleCard = {
   paymentMethod: 'CARD' as const,
   cardMetadata: {

@@ -12,13 +12,19 @@ import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
 import type { WorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
-import type { RateLimits } from './middleware/rate-limit.ts';
 
 export type AnswerObserver = (labels: { route: string; status: string }, seconds: number) => void;
 
 export interface HomeLink {
   readonly url: string;
   readonly text: string;
+}
+
+/** Limits of one merchant in one API process. A time window starts with its first request. */
+export interface RateLimits {
+  readonly windowSeconds: number;
+  readonly requests: number;
+  readonly readsOfOneSubscription: number;
 }
 
 export interface ApiDeps {

@@ -1,159 +1,23 @@
 import { z } from 'zod';
 import { BILLING_HORIZON_AT, INSTANT_PROBLEM, isInstant } from '../domain/calendar.ts';
-import { DomainError } from '../domain/errors.ts';
 import { hasAtMost, isStorable } from '../domain/storable-text.ts';
-
-/** One problem of a request. `field` is the path of the invalid field, for example `metadata.order`. */
-export interface Problem {
-  readonly field: string;
-  readonly message: string;
-}
-
-export type Shape = Readonly<Record<string, z.ZodType>>;
-export type Fields<S extends Shape> = z.output<z.ZodObject<S>>;
-
-type Rules<S extends Shape> = (fields: Partial<Fields<S>>) => Problem[];
-
-/**
- * Reads the fields of a JSON body; ignores others. `rules` checks several fields together, and gets only valid ones.
- * @throws DomainError `bad_request` naming every invalid field by its path, in the order of the shape.
- */
-export function readFields<S extends Shape>(shape: S, body: unknown, rules?: Rules<S>): Fields<S> {
-  const { fields, problems } = checkFields(shape, body, rules);
-  refuseProblems(problems);
-  return fields;
-}
-
-/** Like {@link readFields}, but returns the problems of `rules`. Throws if a field is invalid by itself. */
-export function checkFields<S extends Shape>(
-  shape: S,
-  body: unknown,
-  rules: Rules<S> = () => [],
-): { fields: Fields<S>; problems: readonly Problem[] } {
-  if (!isPlainObject(body)) {
-    throw problemsError([{ field: 'body', message: 'must be a JSON object' }]);
-  }
-  const fields: Record<string, unknown> = {};
-  const problems: Problem[] = [];
-  const report = (problem: Problem): void => {
-    if (!problems.some(({ field }) => field === problem.field)) problems.push(problem);
-  };
-  for (const [name, schema] of Object.entries(shape)) {
-    const given = Object.hasOwn(body, name) ? body[name] : undefined;
-    const result = schema.safeParse(given, { error: describeIssue });
-    if (result.success) {
-      if (result.data !== undefined) fields[name] = inGivenOrder(given, result.data);
-      continue;
-    }
-    for (const issue of result.error.issues) {
-      report({ field: pathText([name, ...issue.path]), message: issue.message });
-    }
-  }
-  const areValid = problems.length === 0;
-  // The casts are safe, because the loop above stored only values that the shape accepted.
-  for (const problem of rules(fields as Partial<Fields<S>>)) report(problem);
-  const ordered = inOrderOf(Object.keys(shape), problems);
-  if (!areValid) throw problemsError(ordered);
-  return { fields: fields as Fields<S>, problems: ordered };
-}
-
-/** Optional fields that are empty strings count as absent, but those in `kept` stay. */
-export function withoutEmpty(shape: Shape, body: unknown, kept: readonly string[] = []): unknown {
-  if (!isPlainObject(body)) return body;
-  const isAbsent = ([name, value]: [string, unknown]): boolean =>
-    value === '' && !kept.includes(name) && isOptional(shape, name);
-  return Object.fromEntries(Object.entries(body).filter((entry) => !isAbsent(entry)));
-}
-
-/** True if none of the fields is absent. */
-export function hasFields<T extends object, Name extends keyof T>(
-  fields: T,
-  names: readonly Name[],
-): fields is T & { [Each in Name]-?: Exclude<T[Each], undefined> } {
-  return names.every((name) => fields[name] !== undefined);
-}
-
-/** Uses `hasOwn`, because a field of the body may have an inherited name such as `toString`. */
-function isOptional(shape: Shape, name: string): boolean {
-  return Object.hasOwn(shape, name) && shape[name]?.safeParse(undefined).success === true;
-}
-
-/** In the order of the body, for example `customerDetails.title`. `fields`: the parsed body. */
-export function ignoredFields(
-  shape: Shape,
-  body: unknown,
-  fields: Readonly<Record<string, unknown>>,
-): string[] {
-  if (!isPlainObject(body)) return [];
-  return Object.entries(body).flatMap(([name, given]) =>
-    Object.hasOwn(shape, name) ? ignoredIn(name, given, fields[name]) : [name],
-  );
-}
-
-function ignoredIn(path: string, given: unknown, read: unknown): string[] {
-  if (!isPlainObject(given) || !isPlainObject(read)) return [];
-  return Object.entries(given).flatMap(([name, member]) =>
-    Object.hasOwn(read, name)
-      ? ignoredIn(`${path}.${name}`, member, read[name])
-      : `${path}.${name}`,
-  );
-}
-
-/** Returns the parsed value with the members of every object in the order of the request. */
-function inGivenOrder(given: unknown, read: unknown): unknown {
-  if (!isPlainObject(given) || !isPlainObject(read)) return read;
-  return Object.fromEntries(
-    Object.keys(given)
-      .filter((key) => Object.hasOwn(read, key))
-      .map((key) => [key, inGivenOrder(given[key], read[key])]),
-  );
-}
-
-function isPlainObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The refusal of invalid fields. Unlike other refusals, it is not stored under an Idempotency-Key. */
-export class FieldsError extends DomainError {}
-
-export function refuseProblems(problems: readonly Problem[]): void {
-  if (problems.length > 0) throw problemsError(problems);
-}
-
-export function problemsError(problems: readonly Problem[]): FieldsError {
-  const text = problems.map(({ field, message }) => `${field}: ${message}`).join('; ');
-  return new FieldsError('bad_request', text);
-}
-
-function inOrderOf(names: readonly string[], problems: readonly Problem[]): Problem[] {
-  const rank = ({ field }: Problem): number => names.indexOf(/^[^.[]+/.exec(field)?.[0] ?? '');
-  return problems.toSorted((a, b) => rank(a) - rank(b));
-}
-
-function pathText(path: readonly PropertyKey[]): string {
-  return path
-    .map((part, at) => {
-      if (typeof part === 'number') return `[${part}]`;
-      return at === 0 ? String(part) : `.${String(part)}`;
-    })
-    .join('');
-}
-
-const EXPECTED: Readonly<Record<string, string>> = {
-  string: 'must be a string',
-  object: 'must be an object',
-  array: 'must be an array',
-  boolean: 'must be true or false',
-};
-
-/** Returns a message without the field's name, such as `is required`. A schema's own message replaces it. */
-function describeIssue(issue: z.core.$ZodRawIssue): string {
-  if (issue.input === undefined || issue.input === null) return 'is required';
-  if (issue.code === 'invalid_type') return EXPECTED[issue.expected] ?? 'is not valid';
-  if (issue.code === 'invalid_value') return `must be one of ${issue.values.join(', ')}`;
-  if (issue.code === 'too_big') return `must have at most ${issue.maximum} entries`;
-  return 'is not valid';
-}
+import {
+  amountProblem,
+  CURRENCIES,
+  currencyOf,
+  currencyProblem,
+  normaliseCurrency,
+} from '../domain/currencies.ts';
+import type { AmountUse, Currency, CurrencyTable } from '../domain/currencies.ts';
+import { LOCALES } from '../domain/locales.ts';
+import { EXTENSION } from './answer-fields.ts';
+import { DomainError } from '../domain/errors.ts';
+import { isPlainObject, UnstoredRefusal } from './http/body.ts';
+import type { Fields, Problem } from './http/body.ts';
+import { isCountryCode } from '../domain/countries.ts';
+import type { AmountUse as GatewayAmountUse } from '../gateways/port.ts';
+import type { ApiDeps } from './deps.ts';
+import type { Merchant } from './http/request.ts';
 
 /** An optional field: null means absent. */
 export function optional<T extends z.ZodType>(schema: T) {
@@ -182,7 +46,7 @@ export function idText() {
 }
 
 /** The message about a value that a custom type refuses. */
-export const requiredOr =
+const requiredOr =
   (message: string) =>
   ({ input }: { readonly input?: unknown }): string =>
     input === undefined || input === null ? 'is required' : message;
@@ -291,3 +155,203 @@ export const instantText = z
   )
   .meta(INSTANT_META)
   .transform(Number);
+
+const RECEIPT_ID_MAX = 255;
+const DESCRIPTION_MAX = 5_000;
+const COMMENTS_MAX = 5_000;
+const STORE_FRONT_ID_MAX = 255;
+/** Maximum number of payment methods in a request. The limit keeps an error answer short. */
+const PAYMENT_METHODS_MAX = 20;
+
+/** Accepts every integer. {@link amountProblems} checks the bounds of the currency. */
+export const amount = z
+  .custom<number>(Number.isSafeInteger, {
+    error: requiredOr('must be an integer in the smallest currency unit'),
+  })
+  .meta({ type: 'integer', format: 'int64', minimum: 1 });
+
+const chargeAmount = amount.describe(
+  'In the smallest currency unit. At least 0.50 USD or its equivalent.',
+);
+
+/** Accepts every code. {@link amountProblems} and {@link currencyProblems} check that it is supported. */
+export const currency = z
+  .string()
+  .transform((given, ctx) => {
+    const code = normaliseCurrency(given);
+    if (code !== null) return code;
+    ctx.addIssue({ code: 'custom', message: CODE_PROBLEM, input: given });
+    return z.NEVER;
+  })
+  .meta({ description: 'Three-letter ISO 4217 code.', pattern: '^[A-Za-z]{3}$' });
+
+const CODE_PROBLEM = 'must be a three-letter ISO 4217 currency code';
+
+export function currencyProblems({ currency: code }: { currency?: string | undefined }): Problem[] {
+  const message = code === undefined ? null : currencyProblem(code, currencies());
+  return message === null ? [] : [{ field: 'currency', message }];
+}
+
+export const chargeFields = { amount: chargeAmount, currency };
+
+export function chargeProblems(given: Partial<Fields<typeof chargeFields>>): Problem[] {
+  return amountProblems({ amount: given.amount }, given.currency, 'charge');
+}
+
+export const receiptId = text(RECEIPT_ID_MAX);
+
+export const description = text(DESCRIPTION_MAX);
+
+export const comments = text(COMMENTS_MAX);
+
+export const storeFrontId = optional(text(STORE_FRONT_ID_MAX)).describe(
+  'Your own id of a store. Stored without a check.',
+);
+
+export const ownPairs = optional(metadata()).describe('Your own key-value pairs.');
+
+export const cancelUrl = optional(httpUrl()).describe(
+  'Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.',
+);
+
+export const knownCustomerId = optional(idText()).describe(
+  'Id of an existing customer. Without it a customer is created from the details.',
+);
+
+export const PAYER = 'The payer. The page asks for a missing name or e-mail address.';
+
+/** Names of payment methods that the payer may use. An unknown name counts as unavailable. */
+export const paymentMethods = z
+  .array(
+    z.string().regex(/^[A-Z_]{1,40}$/, { error: 'must be upper-case letters and underscores' }),
+  )
+  .max(PAYMENT_METHODS_MAX);
+
+export const phoneNumberRequired = z
+  .boolean()
+  .nullish()
+  .transform((isRequired) => isRequired ?? false)
+  .describe('Whether the page asks for a telephone number. Default: false.');
+
+export const locale = optional(z.enum(LOCALES).meta({ id: 'Locale' })).meta({
+  description:
+    'Language of the hosted pages. Without it the payer’s browser decides, with English as the default.',
+  ...EXTENSION,
+});
+
+/** Returns the problems of the currency, and of amounts outside its bounds. The keys of `amounts` are field names. */
+export function amountProblems(
+  amounts: Readonly<Record<string, number | undefined>>,
+  code: string | undefined,
+  use: AmountUse = 'cycle',
+): Problem[] {
+  const ofCurrency = currencyProblems({ currency: code });
+  const ofAmounts = Object.entries(amounts).flatMap(([field, value]) => {
+    if (value === undefined) return [];
+    if (code === undefined || ofCurrency.length > 0) {
+      return value > 0 ? [] : [{ field, message: 'must be greater than 0' }];
+    }
+    const message = amountProblem(value, code, use, currencies());
+    return message === null ? [] : [{ field, message }];
+  });
+  return [...ofCurrency, ...ofAmounts];
+}
+
+const DETAIL_MAX = 255;
+
+const detail = () => text(DETAIL_MAX).nullish();
+
+/** Checks only the form of an e-mail address, not whether the address accepts mail. */
+export const EMAIL_PATTERN = /^[^\s@]+@[^\s@.]+(\.[^\s@.]+)+$/;
+
+// The pattern accepts an empty string, because an empty string counts as absent.
+const email = text(DETAIL_MAX).regex(new RegExp(`^$|${EMAIL_PATTERN.source}`), {
+  error: 'must be an e-mail address',
+});
+
+const country = z
+  .string()
+  .refine(
+    (code) => /^([A-Za-z]{2})?$/.test(code) && (code === '' || isCountryCode(code.toUpperCase())),
+    {
+      error: 'must be an ISO 3166 alpha-2 country code',
+    },
+  )
+  .meta({ pattern: '^([A-Za-z]{2})?$' });
+
+export const customerDetails = z
+  .object({
+    name: detail(),
+    email: email.nullish(),
+    contactNumber: detail(),
+    customerAddress: z.preprocess(
+      (given) => (given === '' ? undefined : given),
+      z
+        .object({
+          addressLine1: detail(),
+          addressLine2: detail(),
+          city: detail(),
+          state: detail(),
+          country: country.nullish(),
+          postalCode: detail(),
+        })
+        .nullish(),
+    ),
+  })
+  .meta({
+    id: 'CustomerDetails',
+    description: 'Details of a payer. Every field is optional and is returned as given.',
+  });
+
+/**
+ * Returns the problems of amounts that the merchant's gateway can never charge or refund. Reads on another
+ * connection: call it outside a transaction.
+ * @throws UnstoredRefusal `operation_not_allowed` for a live merchant without a gateway.
+ */
+export async function gatewayAmountProblems(
+  { gateways }: Pick<ApiDeps, 'gateways'>,
+  merchantId: string,
+  amounts: Readonly<Record<string, number | undefined>>,
+  currency: string,
+  use: GatewayAmountUse = 'charge',
+): Promise<Problem[]> {
+  const gateway = await gateways.forNewMethods(merchantId).catch((error: unknown) => {
+    throw error instanceof DomainError ? new UnstoredRefusal(error.code, error.message) : error;
+  });
+  return Object.entries(amounts).flatMap(([field, amount]) => {
+    const message = amount === undefined ? null : gateway.amountProblem(amount, currency, use);
+    return message === null ? [] : [{ field, message }];
+  });
+}
+
+interface Charged {
+  readonly amount: number;
+  readonly upfrontAmount?: number | undefined;
+  readonly currency: string;
+}
+
+/** The same for the amounts of a request. */
+export function gatewayChargeProblems(
+  { merchant, body }: { merchant: Merchant; body: Charged },
+  deps: ApiDeps,
+): Promise<Problem[]> {
+  const { amount: first, upfrontAmount, currency: code } = body;
+  return gatewayAmountProblems(deps, merchant.id, { amount: first, upfrontAmount }, code);
+}
+
+let table: CurrencyTable = CURRENCIES;
+
+/** Sets the currency table of this process, once at its start. Default: the checked-in table. */
+export function useCurrencies(currencies: CurrencyTable): void {
+  table = currencies;
+}
+
+export function currencies(): CurrencyTable {
+  return table;
+}
+
+/** A command that sets an amount contains this row: the workflow knows only the checked-in table. */
+export function changedCurrency(code: string): Currency | undefined {
+  const row = currencyOf(code, table);
+  return row === currencyOf(code) ? undefined : row;
+}

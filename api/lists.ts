@@ -4,11 +4,11 @@ import type { ListPosition, ListQuery, ListSort } from '../db/repositories/lists
 import { isInstant } from '../domain/calendar.ts';
 import { isId } from '../domain/ids.ts';
 import type { IdPrefix } from '../domain/ids.ts';
-import { ok } from './answers.ts';
-import type { Merchant } from './context.ts';
-import { idText, instantText, numberText, optional, problemsError, text } from './fields.ts';
-import type { Fields } from './fields.ts';
-import { receiptId } from './payment-fields.ts';
+import { ok } from './http/request.ts';
+import type { Merchant } from './http/request.ts';
+import { idText, instantText, numberText, optional, receiptId, text } from './fields.ts';
+import { problemsError } from './http/body.ts';
+import type { Fields } from './http/body.ts';
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 100;

@@ -28,10 +28,10 @@ import { createTemporalClient } from '../temporal/client.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
 import { createWorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
-import { createApp } from './app.ts';
-import { useCurrencies } from './amounts.ts';
-import { limitsPerSecond } from './middleware/rate-limit.ts';
-import { createApiServer } from './server.ts';
+import { createApp } from './http/frame.ts';
+import { useCurrencies } from './fields.ts';
+import { limitsPerSecond } from './http/caller.ts';
+import { createApiServer } from './http/server.ts';
 
 /** Maximum number of connections to Postgres. A request holds a connection for a few milliseconds. */
 const POOL_SIZE = 20;

@@ -8,11 +8,10 @@ import {
   updateCustomerDetails,
 } from './routes/customers/routes.ts';
 import { readDocument } from './routes/documents/routes.ts';
-import type { Operation } from './openapi/operation.ts';
-import type { Route } from './route.ts';
+import type { Operation, Route } from './http/route.ts';
 import { generateLink, generatePaymentLink } from './routes/links/routes.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
-import { chargeTokenised } from './routes/payments/charge-tokenised.ts';
+import { chargeSubscriptionOnce, chargeTokenised } from './routes/payments/charge.ts';
 import { createIntent } from './routes/payments/create-intent.ts';
 import { getIntent, getIntents, getIntentV1 } from './routes/payments/intent.ts';
 import { createRefund } from './routes/payments/refund.ts';
@@ -26,16 +25,14 @@ import {
   retrySubscription,
   unpauseSubscription,
 } from './routes/subscriptions/commands.ts';
-import { getCharges } from './routes/subscriptions/charges.ts';
+import { getCharges, getTimeline } from './routes/subscriptions/charges.ts';
 import { createSubscription } from './routes/subscriptions/create.ts';
-import { chargeSubscriptionOnce } from './routes/subscriptions/one-time-charge.ts';
 import {
   getSubscription,
   getSubscriptions,
   getUpcomingCharges,
 } from './routes/subscriptions/read.ts';
 import { simulateSubscription } from './routes/subscriptions/simulate.ts';
-import { getTimeline } from './routes/subscriptions/timeline.ts';
 import { advanceTestClock, createTestClock, getTestClock } from './routes/test-clocks/routes.ts';
 import { declineNext } from './routes/test-helpers/routes.ts';
 import {

@@ -7,7 +7,7 @@ import { basename } from 'node:path';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
 import { openPace } from '../activities/charging/renewal-pace.ts';
-import { useCurrencies } from '../api/amounts.ts';
+import { useCurrencies } from '../api/fields.ts';
 import { findSettings } from '../db/repositories/merchants/settings.ts';
 import type { ActionFacts } from '../db/schema/operator-actions.ts';
 import { byOption, recorder } from './command-line/operator-action.ts';

@@ -10,7 +10,9 @@ const SILENCE_MS_MAX = 20_000;
 
 /**
  * Makes the socket emit `error` when the connection is lost, and `close` 100 ms later, because a rollback after `close`
- * ends the process (porsager/postgres#1208). Fails after `silenceMsMax` without an answer.
+ * ends the process (porsager/postgres#1208). Fails after `silenceMsMax` without an answer. It replaces `emit`, because the
+ * driver listens to `close` itself and has no setting for either: its `connect_timeout` ends with the connection, and
+ * `idle_timeout` and `max_lifetime` wait for a running statement.
  */
 export function lasting<Kind extends Socket>(socket: Kind, silenceMsMax = SILENCE_MS_MAX): Kind {
   const emit = socket.emit.bind(socket) as (event: string | symbol, ...args: unknown[]) => boolean;

@@ -46,3 +46,20 @@ export function fallbackDisclaimer(wanted: readonly string[], currency: string):
 
 /** Maximum number of cards per session of a hosted page. In test mode it only bounds the number of rows. */
 export const CARD_TRIES_MAX = { live: 5, test: 100 } as const;
+
+export type CardField = 'number' | 'expiry' | 'cvc';
+
+/** The typing errors that the gateway reports, each with its field. Each is also the key of the page's text. */
+export const MISTYPES = {
+  numberMissing: 'number',
+  numberUnreadable: 'number',
+  numberTooShort: 'number',
+  numberTooLong: 'number',
+  numberMistyped: 'number',
+  expiryUnreadable: 'expiry',
+  expiryPast: 'expiry',
+  cvcThree: 'cvc',
+  cvcFour: 'cvc',
+} as const satisfies Record<string, CardField>;
+
+export type MistypeText = keyof typeof MISTYPES;

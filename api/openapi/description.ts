@@ -1,6 +1,6 @@
 import { chargeMinimum } from '../../domain/currencies.ts';
 import type { PublishedTestCard } from '../../gateways/port.ts';
-import { currencies } from '../amounts.ts';
+import { currencies } from '../fields.ts';
 
 export function describeApi(testCards: readonly PublishedTestCard[]): string {
   return [ESSENTIALS, testCardTable(testCards), currencyTable()].join('\n\n');

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { PublishedTestCard } from '../../gateways/port.ts';
-import type { Shape } from '../fields.ts';
+import type { Shape } from '../http/body.ts';
 import { describeApi } from './description.ts';
 import { ERROR_SCHEMAS, errorResponses, header, HEADERS, SHARED_RESPONSES } from './errors.ts';
 import { EVENT_CALLBACK, eventSchema, webhooksOf } from './events.ts';
 import { SchemaBook } from './json-schema.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { TAGS } from './operation.ts';
-import type { Examples, Operation } from './operation.ts';
+import { TAGS } from '../http/route.ts';
+import type { Examples, Operation } from '../http/route.ts';
 
 export interface DocumentSettings {
   readonly publicUrl: string;

@@ -1,8 +1,8 @@
 import { ERRORS } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { changesSomething } from './operation.ts';
-import type { Operation } from './operation.ts';
+import { changesSomething } from '../http/route.ts';
+import type { Operation } from '../http/route.ts';
 
 const COMMON_CODES: readonly ErrorCode[] = [
   'bad_request', // for example for an unknown query parameter

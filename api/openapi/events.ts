@@ -1,4 +1,4 @@
-import { interval } from '../routes/subscriptions/fields.ts';
+import { interval } from '../routes/subscriptions/create.ts';
 import { z } from 'zod';
 import {
   ACCOUNT_EVENT_TYPES,
@@ -7,7 +7,7 @@ import {
   SUBSCRIPTION_EVENT_TYPES,
 } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
-import { customerDetails } from '../payment-fields.ts';
+import { customerDetails } from '../fields.ts';
 import {
   actor,
   added,
@@ -29,9 +29,10 @@ import {
   subscriptionStatus,
   url,
 } from '../answer-fields.ts';
+import type { JsonSchema, SchemaBook } from './json-schema.ts';
+
 // One body of each event type. `test/integration/event-examples.test.ts` compares these bodies with received ones.
 import EXAMPLES from './event-examples.json' with { type: 'json' };
-import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
 /** For each type of event, the occasion on which an event is sent. */
 const EVENTS: Readonly<Record<EventType, string>> = {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import type { Operation } from './operation.ts';
+import type { Operation } from '../http/route.ts';
 
 export interface JsonSchema {
   readonly [keyword: string]: unknown;

@@ -5,26 +5,26 @@ import {
   currency,
   customerDetails,
   description,
-  receiptId,
-} from '../../api/payment-fields.ts';
-import {
-  FieldsError,
-  ignoredFields,
   instant,
   metadata,
   optional,
-  readFields,
+  receiptId,
   text,
   wholeNumber,
-  withoutEmpty,
 } from '../../api/fields.ts';
-import type { Fields, Problem } from '../../api/fields.ts';
+import {
+  ignoredFields,
+  readFields,
+  UnstoredRefusal,
+  withoutEmpty,
+} from '../../api/http/body.ts';
+import type { Fields, Problem } from '../../api/http/body.ts';
 import {
   cycleCount,
   interval,
   intervalCount,
   termsFieldsProblems,
-} from '../../api/routes/subscriptions/fields.ts';
+} from '../../api/routes/subscriptions/create.ts';
 import type { SubscriptionOrder } from '../../db/repositories/subscriptions/create.ts';
 import type { ImportedTerms } from '../../db/schema/subscriptions.ts';
 import { BILLING_HORIZON_AT, cycleAt, formatInstant } from '../../domain/calendar.ts';
@@ -94,7 +94,7 @@ export function readImport(line: string): Reading {
   try {
     fields = readFields(FIELDS, given, lineProblems);
   } catch (error) {
-    if (!(error instanceof FieldsError)) throw error;
+    if (!(error instanceof UnstoredRefusal)) throw error;
     problems.push(error.message);
   }
   // If a field is invalid, there are no parsed fields to compare with. Then only top-level names are checked.

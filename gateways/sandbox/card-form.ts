@@ -1,5 +1,5 @@
 import type { DeclineCode } from '../../domain/declines.ts';
-import type { CardField, MistypeText } from '../../api/pages/parts/card-form.tsx';
+import type { CardField, MistypeText } from '../../domain/payment-method.ts';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
 

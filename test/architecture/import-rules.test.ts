@@ -33,7 +33,6 @@ const TARGETS = {
 
 /** A file, a forbidden import in this file, and the rule that must report the import. */
 const FORBIDDEN = `
-  api/pages/parts/x.tsx | import '../../app.ts'; | page-parts-import
   domain/x.ts | import '../db/client.ts'; | domain-imports-nothing
   domain/x.ts | import 'node:crypto'; | domain-imports-nothing
   domain/x.ts | import type { z } from 'zod'; | domain-imports-nothing

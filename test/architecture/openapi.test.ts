@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRouters } from '../../api/app.ts';
+import { createRouters } from '../../api/http/frame.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { createDocument } from '../../api/openapi/document.ts';
 import { errorCodesOf } from '../../api/openapi/errors.ts';

@@ -1,6 +1,6 @@
 import { ServiceError } from '@temporalio/client';
 import { expect, test } from 'vitest';
-import { causesOf } from '../../api/middleware/errors.ts';
+import { causesOf } from '../../api/http/every-request.ts';
 
 test('the logged causes of an error have the status of gRPC and the code of a database error, and no message', () => {
   const refused = Object.assign(new Error('for customer ada@example.com'), { code: 9 });

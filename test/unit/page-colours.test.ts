@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { contrast } from '../../domain/branding.ts';
-import { STYLE } from '../../api/pages/parts/style.ts';
+import { STYLE } from '../../api/pages/parts/layout.tsx';
 
 type Colours = Readonly<Record<string, string>>;
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Context } from '../../api/context.ts';
+import type { Context } from '../../api/http/request.ts';
 import { createPageLimits } from '../../api/pages/shared/limits.ts';
 
 const ctx = { ip: '203.0.113.9' } as Context;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { readFields } from '../../api/fields.ts';
+import { readFields } from '../../api/http/body.ts';
 import { editFields, editRequestProblems } from '../../api/routes/subscriptions/commands.ts';
 import { actionForCommand } from '../../domain/subscription/actions.ts';
 import type { CommandKind } from '../../domain/subscription/commands.ts';

@@ -7,9 +7,10 @@ import type { CustomerDetails } from '../../../domain/customer.ts';
 import { invariant } from '../../../domain/errors.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { writeHostedPayment, writeSubscription, payerOf } from '../../new-orders.ts';
+import { writeHostedPayment } from '../../routes/payments/create-intent.ts';
+import { payerOf, writeSubscription } from '../../routes/subscriptions/create.ts';
 import { checkoutPath, paymentPath } from '../../../runtime/payer-links.ts';
-import { saleFrom, businessNow, stageOf } from '../checkout/page.tsx';
+import { businessNow, saleFrom, stageOf } from '../checkout/page.tsx';
 import { paymentSale, paymentStageOf } from '../payment/page.tsx';
 import type { Language } from '../parts/language.ts';
 import type { SaleText } from '../shared/views.tsx';
@@ -54,7 +55,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
         tx,
         deps,
         { merchantId, customerId, terms, createdAt, testClockId: null },
-        { ...orderOf(template), customerDetails, productPage },
+        { ...orderOf(template), customerDetails, productPage, metadata: null },
         token,
       );
       return async () => {

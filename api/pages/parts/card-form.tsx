@@ -1,21 +1,6 @@
+import { MISTYPES } from '../../../domain/payment-method.ts';
+import type { CardField, MistypeText } from '../../../domain/payment-method.ts';
 import type { Language } from './language.ts';
-
-export type CardField = 'number' | 'expiry' | 'cvc';
-
-/** The typing errors that the gateway reports, each with its field. Each is also the key of its text. */
-const MISTYPES = {
-  numberMissing: 'number',
-  numberUnreadable: 'number',
-  numberTooShort: 'number',
-  numberTooLong: 'number',
-  numberMistyped: 'number',
-  expiryUnreadable: 'expiry',
-  expiryPast: 'expiry',
-  cvcThree: 'cvc',
-  cvcFour: 'cvc',
-} as const satisfies Record<string, CardField>;
-
-export type MistypeText = keyof typeof MISTYPES;
 
 /** Reads the typing errors in the query of a URL, in the order of the fields. Leaves out unknown ones. */
 export function mistypesIn(querystring: string): MistypeText[] {

@@ -4,12 +4,12 @@ import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { isStorable } from '../../../domain/storable-text.ts';
-import { pathParam } from '../../context.ts';
+import { pathParam } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { leavePage, processingPage } from './card-page.tsx';
 import { declineText } from './decline-text.ts';
 import type { PageRequest } from './card-page.tsx';
-import type { BankConfirmation, CardPages, CardSubject, CardRoutes } from './card-page-kind.ts';
+import type { BankConfirmation, CardPages, CardRoutes, CardSubject } from './card-page-kind.ts';
 
 /** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
 export function isAwaited(attempt: ShownAttempt | null): boolean {

@@ -1,4 +1,4 @@
-import type { MistypeText } from '../parts/card-form.tsx';
+import type { MistypeText } from '../../../domain/payment-method.ts';
 import type { Language } from '../parts/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.tsx';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,18 +1,60 @@
-import type { Context } from '../../context.ts';
-import { bankRoutes, withBankAbove } from './bank.tsx';
-import { entryRoutes } from './card-entry.ts';
-import { askPayer, cardGatewayOf, endPage, processingPage, saleOf } from './card-page.tsx';
-import type { PageRequest } from './card-page.tsx';
-import type { CardPages, CardSubject, Opened, PageOpener, PageRoutes } from './card-page-kind.ts';
-import { returnRoutes } from './card-return.ts';
-import { askedDetails, hasProblem, readDetails, valuesOf } from './details-form.ts';
+import type { Context } from '../../http/request.ts';
+import { bankRoutes, isAtBank, lookUp, withBankAbove } from './bank.tsx';
+import {
+  askPayer,
+  cardEntryPath,
+  cardGatewayOf,
+  confirmPage,
+  endPage,
+  leavePage,
+  processingPage,
+  saleOf,
+} from './card-page.tsx';
+import type { CardGateway, PageRequest } from './card-page.tsx';
+import type {
+  CardPages,
+  CardRoutes,
+  CardSubject,
+  Opened,
+  PageOpener,
+  PageRoutes,
+} from './card-page-kind.ts';
+import {
+  askedDetails,
+  forgetDetails,
+  hasProblem,
+  keptDetails,
+  missingDetails,
+  readDetails,
+  refuseDetails,
+  shownDetails,
+  valuesOf,
+} from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
-import { forgetDetails, keptDetails, refuseDetails } from './kept-details.ts';
-import { browserOf } from './own-requests.ts';
-import { asksForCard, createOpener, isPreview, takesCard } from './card-page-kind.ts';
+import { browserOf, isOwnReturn, returnUrl } from './own-requests.ts';
+import { asksForCard, createOpener, isPastExpiry, isPreview, takesCard } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
+import {
+  admitTry,
+  declineTry,
+  findTry,
+  recordCardPage,
+  tryKey,
+} from '../../../db/repositories/checkouts/tries.ts';
+import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { GatewayRejectedRequest } from '../../../gateways/port.ts';
+import type { CardEntryRequest } from '../../../gateways/port.ts';
+import type { Language } from '../parts/language.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { logFailure } from '../../http/every-request.ts';
+import type { CardOutcome } from '../../../domain/card-outcome.ts';
+import { isDeclineCode } from '../../../domain/declines.ts';
+import { bankPath } from '../../../runtime/payer-links.ts';
+import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
+import type { PageLimits } from './limits.ts';
+import { leaveBank } from '../../../db/repositories/payments/shown-attempts.ts';
 
 /**
  * Registers the routes of one kind of card page: the page, its details form, the form to the gateway's page, and the
@@ -123,4 +165,246 @@ function stagePage<Subject extends CardSubject>(
     case 'closed':
       return pages.ownPage(language, subject, stage);
   }
+}
+
+function entryRoutes<Subject extends CardSubject>({
+  router,
+  deps,
+  limits,
+  pages,
+  open: openPage,
+  openForm,
+}: CardRoutes<Subject>): void {
+  const path = cardEntryPath(pages.pathOf(':token'));
+
+  router.post(path, async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened === null) return;
+    const { subject, home, outcome, language } = opened;
+    const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
+    const isAsked =
+      asksForCard(pages, subject) && takesCard(pages, subject, deps.now()) && hasDetails;
+    const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
+    if (!gateway?.openCardEntry) return seeOther(ctx, outcome);
+    await limits.expectFewDeclines(ctx, subject);
+    await limits.countOpening(ctx, subject);
+    // If the payer never returns, the gateway's event names the session, so the session must have its row.
+    await pages.beforeTry?.(subject);
+    // The card must be redeemed at this account, also if the merchant has another one when the payer returns.
+    await recordCardPage(deps.db, subject, gateway.name);
+    const entry = { home, subject, ...pages.limitsOf(subject), gateway, language };
+    sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
+  });
+
+  /** For a GET of the form's address, for example from the address bar. */
+  router.get(path, async (ctx) => {
+    const { subject, home } = await openPage(ctx);
+    if (subject !== null) seeOther(ctx, home);
+  });
+}
+
+/** A card to be entered. `home`: the path of our page. `expiresAt`: real time, after which we take no card. */
+interface Entry {
+  readonly home: string;
+  readonly subject: CardSubject;
+  readonly tries: number;
+  readonly expiresAt: number;
+  readonly gateway: CardGateway;
+  readonly language: Language;
+}
+
+/** Returns the page that leads to the gateway's page, or one with a button that tries again. */
+async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
+  const { home, subject, tries, expiresAt, gateway, language } = entry;
+  const { merchantId, sessionId, customerId, linkId } = subject;
+  const { name, email } = shownDetails(subject);
+  const customer = { merchantId, customerId, gateway: gateway.name };
+  const opened = await open(deps, ctx, gateway, {
+    session: sessionId,
+    tries,
+    customer: {
+      id: customerId,
+      name: name ?? undefined,
+      email: email ?? undefined,
+      gatewayMethodId: linkId ? null : await findGatewayMethod(deps.db, customer),
+    },
+    returnUrl: returnUrl(deps, home, browserOf(deps, ctx, home)),
+    cancelUrl: `${deps.publicUrl}${home}`,
+    expiresAt,
+  });
+  const { say } = language;
+  const { company } = gateway;
+  if (opened?.kind === 'redirect') {
+    const title = say('continueTo', { name: company });
+    return leavePage(language, title, say('enterAtCompanyNow', { company }), opened.url);
+  }
+  return confirmPage({ ...deps, language }, 503, sessionId, {
+    title: say('entryFailedTitle'),
+    text: say('entryFailed', { company }),
+    button: say('tryAgain'),
+    action: cardEntryPath(home),
+  });
+}
+
+/** Null if the gateway refuses the request as wrong. */
+async function open(
+  { logger }: Pick<ApiDeps, 'logger'>,
+  ctx: Context,
+  { name, openCardEntry: send }: CardGateway,
+  request: CardEntryRequest,
+) {
+  try {
+    const outcome = (await send?.(request)) ?? null;
+    if (outcome !== null && outcome.kind !== 'redirect') {
+      const { requestId } = ctx.state;
+      logger.warn({ requestId, gateway: name, ...outcome }, 'the gateway opened no card page');
+    }
+    return outcome;
+  } catch (error) {
+    if (!(error instanceof GatewayRejectedRequest)) throw error;
+    logFailure(logger, ctx, error);
+    return null;
+  }
+}
+
+/** Format of a gateway's one-time tokens: at most 200 characters. */
+const PAYMENT_TOKEN = /^[\w-]{1,200}$/;
+
+/** Registers the return URL. The gateway redirects the payer's browser to it after the payer entered a card. */
+function returnRoutes<Subject extends CardSubject>({
+  router,
+  deps,
+  limits,
+  pages,
+  open,
+  openForm,
+}: CardRoutes<Subject>): void {
+  const path = `${pages.pathOf(':token')}/return`;
+
+  /** For a return without `isOwnReturn`. The page's button submits the card. */
+  const confirmationOf = (ctx: Context, { sessionId }: Subject, language: Language): Page =>
+    confirmPage({ ...deps, language }, 200, sessionId, {
+      title: language.say('confirmTitle'),
+      text: language.say('confirm'),
+      button: language.say('continue'),
+      action: ctx.url,
+    });
+
+  const finish = async (
+    ctx: Context,
+    { subject, home, outcome, language, isOwn }: Opened<Subject> & { isOwn: boolean },
+  ): Promise<void> => {
+    const returned = readReturn(ctx.querystring);
+    const mistypes = returned === null ? mistypesIn(ctx.querystring) : [];
+    const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
+    const taken = changesNothing
+      ? 'shown'
+      : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
+    const bank = await bankAfter(deps, pages, subject, taken);
+    if (bank !== null) seeOther(ctx, bankPath(home, bank));
+    else if (mistypes.length > 0) seeOther(ctx, `${home}?mistyped=${mistypes.join()}`);
+    else if (taken === 'shown') seeOther(ctx, outcome);
+    else if (taken === 'foreign') sendPage(deps, ctx, confirmationOf(ctx, subject, language));
+    else sendPage(deps, ctx, processingPage(language, ctx.url, pages.texts.processing));
+  };
+
+  router.get(path, async (ctx) => {
+    const { subject, ...page } = await open(ctx);
+    if (subject === null) return;
+    await finish(ctx, { ...page, subject, isOwn: isOwnReturn(deps, ctx, page.home) });
+  });
+
+  /** The form of that page, for example of a browser that keeps no cookies. */
+  router.post(path, async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened !== null) await finish(ctx, { ...opened, isOwn: true });
+  });
+}
+
+type Taken = 'shown' | 'pending' | 'waiting' | 'foreign';
+
+/**
+ * Returns the intent that the bank asks this card's payer to confirm; null without one. Gives up the charge of another
+ * card that the bank waits for.
+ */
+async function bankAfter<Subject extends CardSubject>(
+  deps: ApiDeps,
+  { bank }: CardPages<Subject>,
+  subject: Subject,
+  taken: Taken,
+): Promise<string | null> {
+  const intentId = bank?.intentOf(subject) ?? null;
+  if (!bank || intentId === null) return null;
+  if (taken === 'pending') {
+    return isAtBank(await bank.attemptOf(subject, intentId)) ? intentId : null;
+  }
+  const { merchantId } = subject;
+  if (taken === 'waiting' && (await leaveBank(deps.db, { merchantId, intentId }, deps.now()))) {
+    await lookUp(deps, bank, subject);
+  }
+  return null;
+}
+
+/** The gateway's result: a token or a decline code. `key` is the same on every reload. */
+interface Returned {
+  readonly key: Buffer;
+  readonly card: { kind: 'token'; token: string } | { kind: 'refused'; errorCode: string };
+}
+
+function readReturn(querystring: string): Returned | null {
+  const query = new URLSearchParams(querystring);
+  const token = query.get('payment_token') ?? '';
+  if (PAYMENT_TOKEN.test(token)) return { key: tryKey(token), card: { kind: 'token', token } };
+  const refusal = query.get('payment_error');
+  if (refusal === null) return null;
+  const errorCode = isDeclineCode(refusal) ? refusal : 'processing_error';
+  // `payment_error_id` distinguishes two cards that were refused with the same code.
+  const key = tryKey(JSON.stringify([refusal, query.get('payment_error_id')]));
+  return { key, card: { kind: 'refused', errorCode } };
+}
+
+/**
+ * Submits the card. A repeat does not count as a second try. `waiting`: the outcome of another card is unknown.
+ * `foreign`: nothing was done, because a foreign page may have sent the browser here.
+ */
+async function takeCard<Subject extends CardSubject>(
+  deps: ApiDeps,
+  limits: PageLimits,
+  ctx: Context,
+  pages: CardPages<Subject>,
+  given: { subject: Subject; returned: Returned; isOwn: boolean },
+): Promise<Taken> {
+  const { subject, isOwn } = given;
+  const { key, card } = given.returned;
+  const { merchantId, sessionId, mode } = subject;
+  const { db, now } = deps;
+  const page = {
+    merchantId,
+    sessionId,
+    purpose: pages.purpose,
+    subjectId: pages.subjectId(subject),
+  };
+  const ref = { merchantId, sessionId, key };
+  const known = await findTry(db, ref);
+  if (known !== null && known.errorCode !== null) return 'shown';
+  if (known === null) {
+    if (!isOwn) return 'foreign';
+    // A card of the gateway's page passed this limit before, and the gateway's event submits it, too.
+    const gateway = await cardGatewayOf(deps, merchantId);
+    if (!gateway?.openCardEntry) await limits.expectFewDeclines(ctx, subject);
+    await pages.beforeTry?.(subject);
+    const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX[mode], nowAt: now() });
+    if (!isAdmitted) return 'shown';
+  }
+  const outcome: CardOutcome =
+    card.kind === 'token'
+      ? await deps.submitCard(page, card.token)
+      : { kind: 'declined', errorCode: card.errorCode };
+  if (outcome.kind === 'declined' && (await declineTry(db, ref, outcome.errorCode))) {
+    if (isOwn) await limits.countDecline(ctx, subject);
+    await pages.afterDecline?.(subject);
+  }
+  // After the expiry this card would be refused, so the payer may still confirm the charge of the other one.
+  if (outcome.kind === 'waiting') return isPastExpiry(pages, subject, now()) ? 'shown' : 'waiting';
+  return outcome.kind === 'pending' ? 'pending' : 'shown';
 }

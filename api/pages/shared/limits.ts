@@ -1,6 +1,6 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { checkLimit, addressOf } from '../../middleware/rate-limit.ts';
-import type { Context } from '../../context.ts';
+import { addressOf, checkLimit } from '../../http/caller.ts';
+import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { sign } from './own-requests.ts';
 

@@ -1,5 +1,5 @@
-import type { Context } from '../../context.ts';
-import { readText } from '../../middleware/json-body.ts';
+import type { Context } from '../../http/request.ts';
+import { readText } from '../../http/body.ts';
 import { randomToken } from '../../../domain/ids.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { createHmac, timingSafeEqual } from 'node:crypto';

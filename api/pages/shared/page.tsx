@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { usableBranding } from '../../../domain/branding.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
-import type { Context } from '../../context.ts';
+import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { Language } from '../parts/language.ts';
 import { renderPage } from '../parts/layout.tsx';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
-import type { MistypeText } from '../parts/card-form.tsx';
+import type { MistypeText } from '../../../domain/payment-method.ts';
 import { BrandMark, inGroups } from '../parts/brands.tsx';
 import type { Language } from '../parts/language.ts';
 

@@ -21,20 +21,20 @@ import { newId } from '../../../domain/ids.ts';
 import { cancelAt, nextPaymentAt } from '../../../domain/subscription/state.ts';
 import {
   cardFields,
+  doneAnswer,
   epochMs,
   exampleCard,
   EXTENSION,
   id,
-  doneAnswer,
   pageAnswer,
   presentCard,
   subscriptionStatus,
 } from '../../answer-fields.ts';
-import { found, notFound, ok, withoutNulls } from '../../answers.ts';
-import { customerDetails } from '../../payment-fields.ts';
-import { inTransaction } from '../../idempotency.ts';
+import { found, notFound, ok, withoutNulls } from '../../http/request.ts';
+import { customerDetails } from '../../fields.ts';
+import { writeOnce } from '../../http/idempotency.ts';
 import { answerPage, FILTERS, listQuery, statusFilter } from '../../lists.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 
 const CUSTOMER_ID = 'cus_0002sSOLtvYJpjM0P8rC2uQe';
 const PMT_ID = 'pmt_0002sSOLuP0oT4bXWmA1nLdK';
@@ -76,7 +76,7 @@ export const createCustomer = route({
     examples: { Created: { customerId: CUSTOMER_ID } },
   },
   handle: async (call, deps) =>
-    inTransaction(call, deps, async (tx) => {
+    writeOnce(call, deps, async (tx) => {
       const createdAt = deps.now();
       const customerId = newId('cus', createdAt, deps.random);
       await insertCustomer(tx, {
@@ -132,7 +132,7 @@ export const updateCustomerDetails = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, deps) =>
-    inTransaction(call, deps, async (tx) => {
+    writeOnce(call, deps, async (tx) => {
       const { merchant, params, body } = call;
       const change = { id: params.customerId, details: body.customerDetails };
       const changed = await updateCustomer(tx, { merchantId: merchant.id, ...change });
@@ -234,7 +234,7 @@ export const deletePaymentMethodToken = route({
   handle: async (call, deps) => {
     const { customerId, pmId } = call.params;
     const merchantId = call.merchant.id;
-    return inTransaction(call, deps, async (tx) => {
+    return writeOnce(call, deps, async (tx) => {
       const method = await findMethod(tx, merchantId, pmId);
       if (method?.customerId !== customerId || method.status === 'PENDING') {
         throw notFound('payment method');

@@ -3,10 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import type { Router } from '@koa/router';
 import { z } from 'zod';
-import type { Context, RequestState } from '../../context.ts';
+import type { Context, RequestState } from '../../http/request.ts';
 import type { ApiDeps, HomeLink } from '../../deps.ts';
 import { createDocument } from '../../openapi/document.ts';
-import type { Operation } from '../../openapi/operation.ts';
+import type { Operation } from '../../http/route.ts';
+import { countBlockedAccounts } from '../../../db/repositories/merchants/account-blocks.ts';
+import { requireWritable } from '../../../db/repositories/sweeps/figures.ts';
+import { countHeld } from '../../../db/repositories/sweeps/queries.ts';
+import { ok, send } from '../../http/request.ts';
 
 const pageOf = (title: string, head: string, body: string): string => `<!doctype html>
 <html lang="en">
@@ -214,4 +218,18 @@ function once<T>(work: () => Promise<T>): () => Promise<T> {
     });
     return result;
   };
+}
+
+/**
+ * Registers the health check for load balancers, without credentials: 200 if the database accepts writes, else 503.
+ * `heldSubscriptions` counts the subscriptions whose workflow is newer than the database, `blockedAccounts` the accounts
+ * whose charges a gateway refuses.
+ */
+export function healthRoutes(router: Router<RequestState>, { db }: Pick<ApiDeps, 'db'>): void {
+  router.get('/health', async (ctx) => {
+    await requireWritable(db);
+    const heldSubscriptions = await countHeld(db);
+    const blockedAccounts = await countBlockedAccounts(db);
+    send(ctx, ok({ status: 'ok', heldSubscriptions, blockedAccounts }));
+  });
 }

@@ -5,11 +5,10 @@ import { DomainError } from '../../../domain/errors.ts';
 import type { GatewayHint } from '../../../domain/gateway-hint.ts';
 import { isStorable } from '../../../domain/storable-text.ts';
 import { failpoint } from '../../../runtime/failpoints.ts';
-import { ok, send } from '../../answers.ts';
-import { pathParam } from '../../context.ts';
-import type { Context, RequestState } from '../../context.ts';
+import { ok, pathParam, send } from '../../http/request.ts';
+import type { Context, RequestState } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { readBytes } from '../../middleware/json-body.ts';
+import { readBytes } from '../../http/body.ts';
 
 const BODY_LIMIT_BYTES = 262_144;
 

@@ -7,21 +7,27 @@ import type { NewLink } from '../../../db/repositories/subscriptions/links.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
 import { fallbackDisclaimer, offeredMethods } from '../../../domain/payment-method.ts';
 import { url } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { notFound, ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { httpUrl, instant, optional, refuseProblems, wholeNumber } from '../../fields.ts';
-import type { Fields, Problem } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { chargeProblems, comments } from '../../payment-fields.ts';
-import { route } from '../../route.ts';
+import {
+  chargeProblems,
+  comments,
+  gatewayChargeProblems,
+  httpUrl,
+  instant,
+  optional,
+  wholeNumber,
+} from '../../fields.ts';
+import type { Fields, Problem } from '../../http/body.ts';
+import { writeOnce } from '../../http/idempotency.ts';
+import { route } from '../../http/route.ts';
 import { hostedFields } from '../payments/create-intent.ts';
 import {
   datedProblems,
   termsAndOrder,
   termsFields,
   termsFieldsProblems,
-} from '../subscriptions/fields.ts';
+} from '../subscriptions/create.ts';
 
 const CODE_LENGTH = 12;
 
@@ -53,22 +59,15 @@ interface LinkRequest {
   link: Omit<NewLink, 'id' | 'code' | 'createdAt'>;
   currency: string;
   wanted?: readonly string[] | undefined;
-  amountProblems: readonly Problem[];
-  dateProblems: (nowAt: number) => Problem[];
 }
 
-/**
- * Writes a link inside the caller's transaction, and checks the problems after the claim of the key, so that a repeat
- * gets its answer even after `expiryDate`.
- * @throws DomainError `bad_request`, `resource_not_found`.
- */
+/** Writes a link inside the caller's transaction. Throws `resource_not_found` for an unknown customer. */
 async function writeLink(
   tx: Db,
   { now, random, publicUrl }: Pick<ApiDeps, 'now' | 'random' | 'publicUrl'>,
-  { link, currency, wanted, amountProblems, dateProblems }: LinkRequest,
+  { link, currency, wanted }: LinkRequest,
 ) {
   const createdAt = now();
-  refuseProblems([...amountProblems, ...dateProblems(createdAt)]);
   const { merchantId, customerId } = link;
   if (customerId && !(await findCustomer(tx, merchantId, customerId))) throw notFound('customer');
   const settings = await loadSettings(tx, merchantId);
@@ -117,6 +116,10 @@ export const generatePaymentLink = route({
   },
   answer: linkAnswer,
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: async (call, deps) => [
+    ...(await gatewayChargeProblems(call, deps)),
+    ...expiryProblems(call.body.expiryDate, deps.now()),
+  ],
   handle: async (call, deps) => {
     const {
       amount,
@@ -131,10 +134,8 @@ export const generatePaymentLink = route({
     const { merchant } = call;
     const paymentMethods = wanted === undefined ? null : offeredMethods(wanted, currency).offered;
     const order = { currency, comments: note, metadata, paymentMethods, storeFrontId, tokenise };
-    const problems = await gatewayAmountProblems(deps, merchant.id, { amount }, currency);
-    return inTransaction(call, deps, async (tx) =>
+    return writeOnce(call, deps, async (tx) =>
       writeLink(tx, deps, {
-        amountProblems: problems,
         link: {
           merchantId: merchant.id,
           payment: { amountMinor: amount, ...order },
@@ -145,7 +146,6 @@ export const generatePaymentLink = route({
         },
         currency,
         wanted,
-        dateProblems: (nowAt) => expiryProblems(expiryDate, nowAt),
       }),
     );
   },
@@ -195,16 +195,21 @@ export const generateLink = route({
   },
   answer: linkAnswer,
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: async (call, deps) => {
+    const nowAt = deps.now();
+    return [
+      ...(await gatewayChargeProblems(call, deps)),
+      ...datedProblems(call.body, nowAt),
+      ...expiryProblems(call.body.expiryDate, nowAt),
+      ...horizonProblems(call.body, nowAt),
+    ];
+  },
   handle: async (call, deps) => {
     const { merchant, body } = call;
     const { terms, customerId, order: fieldsOfLink } = termsAndOrder(body);
     const { expiryDate, multiUseLimit = 1, metadata: _never, ...order } = fieldsOfLink;
-    const { amount, upfrontAmount, currency } = body;
-    const amounts = { amount, upfrontAmount };
-    const problems = await gatewayAmountProblems(deps, merchant.id, amounts, currency);
-    return inTransaction(call, deps, async (tx) =>
+    return writeOnce(call, deps, async (tx) =>
       writeLink(tx, deps, {
-        amountProblems: problems,
         link: {
           merchantId: merchant.id,
           terms,
@@ -213,12 +218,7 @@ export const generateLink = route({
           multiUseLimit,
           expiresAt: expiryDate,
         },
-        currency,
-        dateProblems: (nowAt) => [
-          ...datedProblems(body, nowAt),
-          ...expiryProblems(expiryDate, nowAt),
-          ...horizonProblems(body, nowAt),
-        ],
+        currency: body.currency,
       }),
     );
   },

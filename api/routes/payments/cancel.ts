@@ -1,11 +1,12 @@
 import { cancelHostedPayment, findIntent } from '../../../db/repositories/payments/orders.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { doneAnswer } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
-import { executeCommand } from '../../commands.ts';
-import { idText, optional, problemsError } from '../../fields.ts';
-import { inTransaction, withOutcome } from '../../idempotency.ts';
-import { route } from '../../route.ts';
+import { notFound, ok } from '../../http/request.ts';
+import { executeCommand } from '../subscriptions/commands.ts';
+import { idText, optional } from '../../fields.ts';
+import { problemsError } from '../../http/body.ts';
+import { executeOnce, writeOnce } from '../../http/idempotency.ts';
+import { route } from '../../http/route.ts';
 import { INTENT_ID, intentIdParam } from './intent.ts';
 
 /** The first intent of a subscription is cancelled by its workflow, which ends the subscription. */
@@ -36,13 +37,13 @@ export const cancelIntent = route({
     const intent = await findIntent(deps.db, merchantId, intentId);
     const { subscriptionId = null, cycleNumber = null } = intent ?? {};
     if (subscriptionId !== null && cycleNumber === 1) {
-      return withOutcome(call, deps, async ({ commandId }) => {
+      return executeOnce(call, deps, async ({ commandId }) => {
         const command = { kind: 'cancel', commandId, reason: 'checkout_cancelled' } as const;
         await executeCommand(deps.workflows, { merchantId, subscriptionId }, command);
         return ok({});
       });
     }
-    return inTransaction(call, deps, async (tx) => {
+    return writeOnce(call, deps, async (tx) => {
       if (!intent) throw notFound('payment intent');
       const cancelled = await cancelHostedPayment(tx, { merchantId, intentId }, deps.now());
       if (!cancelled.ok) throw new DomainError('operation_not_allowed', cancelled.message);

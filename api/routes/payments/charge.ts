@@ -1,22 +1,46 @@
 import { z } from 'zod';
 import type { Db } from '../../../db/client.ts';
-import { findIntent, withdrawPayment } from '../../../db/repositories/payments/orders.ts';
+import {
+  findIntent,
+  insertPayment,
+  withdrawPayment,
+} from '../../../db/repositories/payments/orders.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { DomainError, ERRORS } from '../../../domain/errors.ts';
 import type { IntentRef, PaymentOutcome } from '../../../domain/payment-intent.ts';
-import { declineCode, declineMessage, id } from '../../answer-fields.ts';
-import type { Answer } from '../../answers.ts';
+import {
+  declineCode,
+  declineMessage,
+  EXTENSION,
+  id,
+  SUBSCRIPTION_ID,
+} from '../../answer-fields.ts';
+import type { Answer } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import type { Problem, Shape } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import type { chargeFields } from '../../payment-fields.ts';
-import type { Call } from '../../route.ts';
-import { chargeStatus } from './intent.ts';
+import type { Fields, Shape } from '../../http/body.ts';
+import type { Call } from '../../http/route.ts';
+import { chargeStatus, INTENT_ID } from './intent.ts';
 import { idOfCommand } from '../../../domain/ids.ts';
 import { outsideRequest } from '../../../runtime/request-scope.ts';
-import { refuseProblems } from '../../fields.ts';
-import { withOutcome } from '../../idempotency.ts';
-import type { KeyedCall, OutcomeAnswer } from '../../idempotency.ts';
+import { executeOnce } from '../../http/idempotency.ts';
+import type { KeyedCall, OutcomeAnswer } from '../../http/idempotency.ts';
+import { findCustomer } from '../../../db/repositories/customers/customers.ts';
+import { findMethod } from '../../../db/repositories/customers/payment-methods.ts';
+import { found, notFound, ok } from '../../http/request.ts';
+import {
+  chargeFields,
+  chargeProblems,
+  comments,
+  gatewayChargeProblems,
+  idText,
+  optional,
+  ownPairs,
+  receiptId,
+  storeFrontId,
+} from '../../fields.ts';
+import { route } from '../../http/route.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
+import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
 
 const chargeError = z
   .enum([...declineCode.options, 'payment_outcome_pending'])
@@ -29,7 +53,7 @@ export const OneTimeCharge = z.object({
   errorMessage: declineMessage.nullable().meta({ description: 'Null on success.' }),
 });
 
-export const TokenisedCharge = z.object({
+const TokenisedCharge = z.object({
   intentId: id('in', 'payment intent'),
   status: chargeStatus,
   errorCode: chargeError
@@ -39,7 +63,7 @@ export const TokenisedCharge = z.object({
 
 export type Charged = Exclude<PaymentOutcome, { kind: 'refused' }>;
 
-export function presentCharge(intentId: string, charged: Charged): z.input<typeof OneTimeCharge> {
+function presentCharge(intentId: string, charged: Charged): z.input<typeof OneTimeCharge> {
   switch (charged.kind) {
     case 'succeeded':
       return { intentId, status: 'SUCCESS', errorCode: null, errorMessage: null };
@@ -66,17 +90,15 @@ interface ChargeKind<Body> {
  * Charges a saved method and answers with the outcome. All calls with one Idempotency-Key have the same intent, which
  * is charged once. A pending outcome is not stored under the key.
  */
-export async function withCharge<Body>(
+async function withCharge<Body>(
   call: ChargeCall,
   deps: ApiDeps,
   { insert, answer }: ChargeKind<Body>,
 ): Promise<Answer<Body>> {
   const { db, orders } = deps;
-  const { amount, currency } = call.body;
   const refOf = (intentId: string) => ({ merchantId: call.merchant.id, intentId });
   return withOrder(call, deps, {
     prefix: 'in',
-    problems: await gatewayAmountProblems(deps, call.merchant.id, { amount }, currency),
     isWritten: async (intentId) => (await findIntent(db, call.merchant.id, intentId)) !== null,
     write: (tx, intentId) => insert(tx, refOf(intentId)),
     give: (intentId) => orders.execute('payment', { ...refOf(intentId), token: null }),
@@ -102,8 +124,6 @@ interface Order<Outcome> {
 /** An order to charge or refund. `id`: the id of its intent or refund, the same for all calls with one key. */
 interface MerchantOrder<Outcome, Body> {
   readonly prefix: 'in' | 'rf';
-  /** The gateway's problems. Like those of the call, they are not checked again after the order was written. */
-  readonly problems: readonly Problem[];
   readonly isWritten: (id: string) => Promise<boolean>;
   readonly write: (tx: Db, id: string) => Promise<void>;
   readonly give: (id: string) => Promise<Outcome>;
@@ -115,22 +135,18 @@ interface MerchantOrder<Outcome, Body> {
 export async function withOrder<Outcome, Body>(
   call: KeyedCall,
   deps: ApiDeps,
-  { prefix, problems, isWritten, write, give, withdraw, answer }: MerchantOrder<Outcome, Body>,
+  { prefix, isWritten, write, give, withdraw, answer }: MerchantOrder<Outcome, Body>,
 ): Promise<Answer<Body>> {
-  return withOutcome(
+  return executeOnce(
     call,
     deps,
-    async ({ commandId, isRepeat, giveUp }) => {
+    async ({ commandId, isBegun, giveUp }) => {
       const id = idOfCommand(prefix, commandId);
-      if (!isRepeat || !(await isWritten(id))) {
-        // `withOutcome` leaves them to its caller: an order that is written goes on.
-        refuseProblems([...call.problems, ...problems]);
-        await deps.db.transaction((tx) => write(tx, id));
-      }
+      if (!isBegun) await deps.db.transaction((tx) => write(tx, id));
       const order = { give: () => give(id), withdraw: () => withdraw(id) };
       return answer(id, await handOver(order, giveUp));
     },
-    prefix,
+    { orderPrefix: prefix, hasBegun: (commandId) => isWritten(idOfCommand(prefix, commandId)) },
   );
 }
 
@@ -176,4 +192,161 @@ async function unlessAborted<T>(signal: AbortSignal, work: () => Promise<T>): Pr
 /** True if the workflow may have received the order despite the error. False only for a refusal. */
 function mayHaveArrived(error: unknown): boolean {
   return !(error instanceof DomainError) || error.code === 'service_unavailable';
+}
+
+const tokenisedFields = {
+  pmId: idText().describe(
+    'Id of the saved payment method, from the callback, the event or the customer’s list.',
+  ),
+  customerId: idText().describe('Id of the customer that the payment method belongs to.'),
+  currency: chargeFields.currency,
+  amount: chargeFields.amount,
+  receiptId: optional(receiptId).meta({ description: 'Your own order id.', ...EXTENSION }),
+  storeFrontId,
+  metadata: ownPairs,
+};
+
+export const chargeTokenised = route({
+  operationId: 'chargeTokenisedPaymentMethod',
+  method: 'post',
+  path: '/payments/charge-tokenised-pm',
+  tag: 'Payments',
+  summary: 'Charge a saved payment method',
+  description:
+    'The payment method must belong to the customer. A declined charge is answered 200 with status ' +
+    'FAILED.',
+  idempotencyKey: 'listed',
+  body: {
+    fields: tokenisedFields,
+    problems: chargeProblems,
+    examples: {
+      'A teapot': {
+        pmId: 'pmt_0002sSOLuP0oT4bXWmA1nLdK',
+        customerId: 'cus_0002sSOLtvYJpjM0P8rC2uQe',
+        currency: 'USD',
+        amount: 4_900,
+      },
+    },
+  },
+  answer: {
+    description: 'The charge was attempted.',
+    schema: TokenisedCharge,
+    examples: {
+      Paid: { intentId: INTENT_ID, status: 'SUCCESS' },
+      Declined: { intentId: INTENT_ID, status: 'FAILED', errorCode: 'expired_card' },
+    },
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayChargeProblems,
+  handle: async (call, deps) =>
+    withCharge(call, deps, {
+      insert: (tx, ref) => insertTokenised(tx, ref, call.body, deps.now()),
+      answer: (id, charged) => {
+        const { intentId, status, errorCode } = presentCharge(id, charged);
+        return ok({ intentId, status, ...(errorCode === null ? {} : { errorCode }) });
+      },
+    }),
+});
+
+async function insertTokenised(
+  tx: Db,
+  { merchantId, intentId }: IntentRef,
+  body: Fields<typeof tokenisedFields>,
+  nowAt: number,
+): Promise<void> {
+  const { pmId: paymentMethodId, customerId, amount, ...order } = body;
+  const customer = found(await findCustomer(tx, merchantId, customerId), 'customer');
+  const method = await findMethod(tx, merchantId, paymentMethodId);
+  const isLive = method?.status === 'LIVE' && method.customerId === customer.id;
+  if (!isLive) throw notFound('payment method');
+  await insertPayment(tx, {
+    merchantId,
+    intentId,
+    kind: 'tokenised',
+    customerId: customer.id,
+    paymentMethodId,
+    amountMinor: amount,
+    customerDetails: customer.details,
+    ...order,
+    nowAt,
+  });
+}
+
+const oneTimeFields = {
+  subscriptionId: idText().describe('Id of the subscription.'),
+  ...chargeFields,
+  comments: optional(comments).describe('Your own note.'),
+};
+
+export const chargeSubscriptionOnce = route({
+  operationId: 'chargeSubscriptionOnce',
+  method: 'post',
+  path: '/subscription/merchant/one-time-charge',
+  tag: 'Subscriptions',
+  summary: 'Charge a subscription’s payment method once',
+  description:
+    'Allowed in TRIALING, ACTIVE, UNPAID and PAUSED. Changes neither the cycles nor the status. A ' +
+    'declined charge is answered 200 with status FAILED.',
+  idempotencyKey: 'listed',
+  body: {
+    fields: oneTimeFields,
+    problems: chargeProblems,
+    examples: {
+      'An extra': {
+        subscriptionId: SUBSCRIPTION_ID,
+        amount: 750,
+        currency: 'USD',
+        comments: 'A box of biscuits',
+      },
+    },
+  },
+  answer: {
+    description: 'The charge was attempted.',
+    schema: OneTimeCharge,
+    examples: {
+      Paid: { intentId: INTENT_ID, status: 'SUCCESS', errorCode: null, errorMessage: null },
+      Declined: {
+        intentId: INTENT_ID,
+        status: 'FAILED',
+        errorCode: 'insufficient_funds',
+        errorMessage: 'The account does not hold enough money for this payment.',
+      },
+    },
+  },
+  refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayChargeProblems,
+  handle: async (call, deps) =>
+    withCharge(call, deps, {
+      insert: (tx, ref) => insertOneTime(tx, ref, call.body, deps.now()),
+      answer: (intentId, charged) => ok(presentCharge(intentId, charged)),
+    }),
+});
+
+/**
+ * Writes the intent, and locks the subscription's row until the transaction ends. Throws a DomainError if the
+ * subscription is unknown or may not be charged.
+ */
+async function insertOneTime(
+  tx: Db,
+  { merchantId, intentId }: IntentRef,
+  body: Fields<typeof oneTimeFields>,
+  nowAt: number,
+): Promise<void> {
+  const { subscriptionId, amount, ...order } = body;
+  const subscription = found(await findChargeable(tx, merchantId, subscriptionId), 'subscription');
+  const { state, customerId, customerDetails } = subscription;
+  const decision = validateOneTimeCharge(state);
+  if (!decision.ok) throw new DomainError(decision.code, decision.message);
+  await insertPayment(tx, {
+    merchantId,
+    intentId,
+    kind: 'one_time',
+    subscriptionId,
+    customerId,
+    paymentMethodId: state.paymentMethodId,
+    amountMinor: amount,
+    customerDetails,
+    ...order,
+    nowAt,
+  });
 }

@@ -1,31 +1,36 @@
 import { z } from 'zod';
 import { findIntentRecord } from '../../../db/repositories/payments/read.ts';
 import { invariant } from '../../../domain/errors.ts';
-import { randomToken } from '../../../domain/ids.ts';
+import { randomToken, newId } from '../../../domain/ids.ts';
 import { offeredMethods } from '../../../domain/payment-method.ts';
-import { ok } from '../../answers.ts';
+import { ok } from '../../http/request.ts';
 import {
   cancelUrl,
   chargeFields,
   chargeProblems,
   customerDetails as customerDetailsField,
   description,
+  gatewayChargeProblems,
+  httpUrl,
   knownCustomerId,
   locale,
+  optional,
   ownPairs,
   PAYER,
   paymentMethods,
   phoneNumberRequired,
   receiptId,
   storeFrontId,
-} from '../../payment-fields.ts';
-import { httpUrl, optional, refuseProblems } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { writeHostedPayment, payerOf } from '../../new-orders.ts';
+} from '../../fields.ts';
+import { writeOnce } from '../../http/idempotency.ts';
+import { payerOf } from '../subscriptions/create.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
+import type { Db } from '../../../db/client.ts';
+import type { ApiDeps } from '../../deps.ts';
+import type { NewPayment } from '../../../db/repositories/payments/orders.ts';
+import { insertPayment } from '../../../db/repositories/payments/orders.ts';
 
 export const hostedFields = {
   ...chargeFields,
@@ -79,6 +84,7 @@ export const createIntent = route({
     examples: { Created: { ...exampleIntent, fwdUrl: 'https://pay.example/payment/mYt0kEn' } },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  limits: gatewayChargeProblems,
   handle: async (call, deps) => {
     const {
       amount,
@@ -89,9 +95,7 @@ export const createIntent = route({
     } = call.body;
     const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
     const merchantId = call.merchant.id;
-    const problems = await gatewayAmountProblems(deps, merchantId, { amount }, order.currency);
-    return inTransaction(call, deps, async (tx) => {
-      refuseProblems(problems);
+    return writeOnce(call, deps, async (tx) => {
       const nowAt = deps.now();
       const token = randomToken(deps.random);
       const payer = { customerId, details: customerDetails };
@@ -119,3 +123,17 @@ export const createIntent = route({
     });
   },
 });
+
+/** `token`: the page's token. The caller must wake the intent's stream after the commit. */
+export async function writeHostedPayment(
+  tx: Db,
+  { random, checkoutExpiryMs }: Pick<ApiDeps, 'random' | 'checkoutExpiryMs'>,
+  payment: Omit<NewPayment, 'intentId' | 'kind' | 'checkout'>,
+  token: string,
+): Promise<string> {
+  const { nowAt } = payment;
+  const intentId = newId('in', nowAt, random);
+  const checkout = { id: newId('cs', nowAt, random), token, expiresAt: nowAt + checkoutExpiryMs };
+  await insertPayment(tx, { ...payment, intentId, kind: 'hosted', checkout });
+  return intentId;
+}

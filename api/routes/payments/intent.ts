@@ -16,25 +16,25 @@ import {
   id,
   intentComments,
   intentKind,
+  intentStatus,
   minorAmount,
   pageAnswer,
   pairs,
   presentCard,
   unavailablePaymentMethods,
   url,
-  intentStatus,
 } from '../../answer-fields.ts';
-import { found, ok, withoutNulls } from '../../answers.ts';
+import { found, ok, withoutNulls } from '../../http/request.ts';
 import { answerPage, FILTERS, listQuery, SETTLED, statusFilter } from '../../lists.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 import { presentRefund, RefundAnswer } from './refunds.ts';
-import type { Route } from '../../route.ts';
+import type { Route } from '../../http/route.ts';
 import type { Attempt } from '../../../db/repositories/subscriptions/attempts.ts';
 import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { AttemptState } from '../../../domain/payment-intent.ts';
-import { customerDetails } from '../../payment-fields.ts';
+import { customerDetails } from '../../fields.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
   id: 'ChargeStatus',

@@ -9,14 +9,14 @@ import type { Refund } from '../../../db/repositories/payments/refunds.ts';
 import { DomainError, invariant } from '../../../domain/errors.ts';
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import { currencyCode, epochMs, id, minorAmount } from '../../answer-fields.ts';
-import { notFound, ok } from '../../answers.ts';
+import { notFound, ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, optional } from '../../fields.ts';
-import type { Fields, Problem } from '../../fields.ts';
-import { gatewayAmountProblems } from '../../amounts.ts';
-import { route } from '../../route.ts';
+import { gatewayAmountProblems, idText, optional } from '../../fields.ts';
+import type { Fields, Problem } from '../../http/body.ts';
+import { route } from '../../http/route.ts';
 import { withOrder } from './charge.ts';
 import { INTENT_ID } from './intent.ts';
+import type { Merchant } from '../../http/request.ts';
 
 /** Accepts every positive integer, also as text. `insertRefund` refuses more than the intent's remaining amount. */
 const refundAmount = z
@@ -76,13 +76,13 @@ export const createRefund = route({
     },
   },
   refusals: ['operation_not_allowed', 'resource_not_found', 'payment_outcome_pending'],
+  limits: gatewayRefundProblems,
   handle: async (call, deps) => {
     const { db, now } = deps;
     const merchantId = call.merchant.id;
     const refOf = (refundId: string) => ({ merchantId, refundId });
     return withOrder(call, deps, {
       prefix: 'rf',
-      problems: await amountProblemsOf(deps, merchantId, call.body),
       isWritten: async (refundId) => (await findRefund(db, merchantId, refundId)) !== null,
       write: async (tx, refundId) => {
         const { xIntentId: intentId, amount: amountMinor = null } = call.body;
@@ -99,14 +99,14 @@ export const createRefund = route({
   },
 });
 
-async function amountProblemsOf(
+async function gatewayRefundProblems(
+  { merchant: { id }, body }: { merchant: Merchant; body: Fields<typeof fields> },
   deps: ApiDeps,
-  merchantId: string,
-  { xIntentId, amount }: Fields<typeof fields>,
 ): Promise<Problem[]> {
-  const intent = amount === undefined ? null : await findIntent(deps.db, merchantId, xIntentId);
+  const { xIntentId, amount } = body;
+  const intent = amount === undefined ? null : await findIntent(deps.db, id, xIntentId);
   if (intent === null) return [];
-  return gatewayAmountProblems(deps, merchantId, { amount }, intent.currency, 'refund');
+  return gatewayAmountProblems(deps, id, { amount }, intent.currency, 'refund');
 }
 
 const DECIDED_LATER =

@@ -14,7 +14,7 @@ import {
 } from '../../answer-fields.ts';
 import { idText, optional } from '../../fields.ts';
 import { answerPage, listQuery, SETTLED, statusFilter } from '../../lists.ts';
-import { route } from '../../route.ts';
+import { route } from '../../http/route.ts';
 
 export const RefundAnswer = z
   .object({

@@ -16,24 +16,26 @@ import {
   unavailablePaymentMethods,
   url,
 } from '../../answer-fields.ts';
-import { found, ok, withoutNulls } from '../../answers.ts';
+import { found, ok, withoutNulls } from '../../http/request.ts';
 import {
   currency,
   currencyProblems,
   customerDetails,
+  gatewayAmountProblems,
+  httpUrl,
   knownCustomerId,
   locale,
+  optional,
   ownPairs,
   PAYER,
   paymentMethods,
   phoneNumberRequired,
   storeFrontId,
-} from '../../payment-fields.ts';
-import { httpUrl, optional } from '../../fields.ts';
-import { inTransaction } from '../../idempotency.ts';
+} from '../../fields.ts';
+import { writeOnce } from '../../http/idempotency.ts';
 import { setupMethodPath } from '../../../runtime/payer-links.ts';
-import { payerOf } from '../../new-orders.ts';
-import { route } from '../../route.ts';
+import { payerOf } from '../subscriptions/create.ts';
+import { route } from '../../http/route.ts';
 
 const SETUP_METHOD_ID = 'sm_0002sSOLuS8nM4vBcX2zLkJh';
 
@@ -83,10 +85,10 @@ export const createSetupMethod = route({
     },
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
+  // A live merchant without a gateway is refused.
+  limits: ({ merchant, body }, deps) => gatewayAmountProblems(deps, merchant.id, {}, body.currency),
   handle: async (call, deps) => {
-    // A live merchant without a gateway is refused.
-    await deps.gateways.forNewMethods(call.merchant.id);
-    return inTransaction(call, deps, async (tx) => {
+    return writeOnce(call, deps, async (tx) => {
       const { billingDetails, customerId, paymentMethods: wanted, ...order } = call.body;
       const { offered, unavailable } = offeredMethods(wanted ?? [], order.currency);
       const merchantId = call.merchant.id;

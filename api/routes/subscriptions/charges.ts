@@ -8,23 +8,27 @@ import { actorOfCause, causeText } from '../../../domain/subscription/charge-cau
 import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
 import type { AttemptTrigger } from '../../../domain/payment-intent.ts';
 import {
+  actor,
   count,
   currencyCode,
   dateTime,
   declineCode,
   declineMessage,
+  epochMs,
   id,
   minorAmount,
   pageAnswer,
-  actor,
+  subscriptionStatus,
 } from '../../answer-fields.ts';
-import { withoutNulls } from '../../answers.ts';
+import { withoutNulls } from '../../http/request.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
 import { presentRefund, RefundAnswer } from '../payments/refunds.ts';
-import { route } from '../../route.ts';
-import { interval } from './fields.ts';
+import { route } from '../../http/route.ts';
+import { interval } from './create.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
+import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
+import { textOf } from '../../../domain/subscription/entries.ts';
 
 const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer', 'adopted'] as const;
 
@@ -209,3 +213,54 @@ function presentCause(cause: ChargeCause, trigger: AttemptTrigger) {
       return said;
   }
 }
+
+export const getTimeline = route({
+  operationId: 'subscriptionTimeline',
+  method: 'get',
+  path: '/subscription/timeline/:subscriptionId',
+  tag: 'Subscriptions',
+  summary: 'Read the timeline of a subscription',
+  description:
+    'Every change of the subscription with its time and reason, in human-readable text, oldest first. No entry is ever ' +
+    'changed or deleted.',
+  isExtension: true,
+  isReadLimited: true,
+  params: { subscriptionId: subscriptionIdParam },
+  query: numberedQuery('entries'),
+  answer: pageAnswer(
+    'A page of the timeline.',
+    z.object({
+      date: epochMs('When the change happened.'),
+      what: z.string(),
+      why: z.string(),
+      status: subscriptionStatus.meta({ description: 'The status after it.' }),
+      actor: actor.meta({
+        description: 'Cause of the change. `operator`: an operator of the service.',
+      }),
+    }),
+    {
+      date: 1_795_176_000_000,
+      what: 'created',
+      why: 'the merchant asked for it',
+      status: 'CREATED',
+      actor: 'merchant',
+    },
+    { summary: 'Just created', order: 'Oldest first.' },
+  ),
+  refusals: ['resource_not_found'],
+  handle: async (call, { db }) => {
+    const ref = refOf(call);
+    await expectSubscription(db, ref);
+    return answerNumbered(
+      call,
+      ({ after, limit }) => listEntries(db, ref, { afterVersion: after, limit }),
+      ({ version }) => version,
+      (entry) => ({
+        date: entry.at,
+        ...textOf(entry),
+        status: entry.statusAfter,
+        actor: entry.actor,
+      }),
+    );
+  },
+});

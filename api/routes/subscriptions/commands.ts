@@ -10,22 +10,31 @@ import {
   declineMessage,
   doneAnswer,
   EXTENSION,
+  SUBSCRIPTION_ID,
 } from '../../answer-fields.ts';
-import { ok } from '../../answers.ts';
-import { executeCommand } from '../../commands.ts';
+import { ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { idText, instant, optional, problemsError, refuseProblems } from '../../fields.ts';
-import type { Fields, Problem, Shape } from '../../fields.ts';
-import { withOutcome } from '../../idempotency.ts';
-import type { Execution } from '../../idempotency.ts';
-import { route } from '../../route.ts';
-import type { Call } from '../../route.ts';
-import { expectSubscription, SUBSCRIPTION_ID } from './read.ts';
+import {
+  amount,
+  changedCurrency,
+  gatewayAmountProblems,
+  idText,
+  instant,
+  optional,
+} from '../../fields.ts';
+import { problemsError } from '../../http/body.ts';
+import type { Fields, Problem, Shape } from '../../http/body.ts';
+import { executeOnce } from '../../http/idempotency.ts';
+import type { Execution } from '../../http/idempotency.ts';
+import { route } from '../../http/route.ts';
+import type { Call } from '../../http/route.ts';
+import { expectSubscription } from './read.ts';
 import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
-import { changedCurrency, gatewayAmountProblems } from '../../amounts.ts';
-import { amount } from '../../payment-fields.ts';
-import { cycleCount, interval, intervalCount } from './fields.ts';
+import { cycleCount, interval, intervalCount } from './create.ts';
+import { DomainError } from '../../../domain/errors.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { SubscriptionWorkflows } from '../../../temporal/subscriptions/workflows.ts';
 
 const subscriptionId = idText().describe('Id of the subscription.');
 
@@ -244,12 +253,17 @@ async function withCommand<Body = Record<string, never>>(
   present: (result: CommandResult) => Body = () => ({}) as Body,
 ) {
   const ref = { merchantId: call.merchant.id, subscriptionId: call.body.subscriptionId };
-  return withOutcome(call, deps, async (execution) => {
-    await expectSubscription(deps.db, ref);
-    const result = await executeCommand(deps.workflows, ref, await commandOf(execution));
-    const isDeclined = result.kind === 'manualRetry' && !result.success;
-    return { ...ok(present(result)), isDeclined };
-  });
+  return executeOnce(
+    call,
+    deps,
+    async (execution) => {
+      await expectSubscription(deps.db, ref);
+      const result = await executeCommand(deps.workflows, ref, await commandOf(execution));
+      const isDeclined = result.kind === 'manualRetry' && !result.success;
+      return { ...ok(present(result)), isDeclined };
+    },
+    { hasBegun: async (commandId) => (await findCommand(deps.db, ref, commandId)) !== null },
+  );
 }
 
 export const editFields = {
@@ -299,27 +313,28 @@ export const editSubscription = route({
   },
   answer: doneAnswer('The subscription was edited.'),
   refusals,
+  limits: async ({ merchant, body: { newAmount, subscriptionId: id } }, deps) => {
+    const currency = newAmount === undefined ? null : await currencyOf(deps, merchant.id, id);
+    if (currency === null) return [];
+    return gatewayAmountProblems(deps, merchant.id, { newAmount }, currency);
+  },
   handle: async (call, deps) => {
     const edit = editOf(call.body);
     if (editsNothing(edit)) throw problemsError([NOTHING_TO_EDIT]);
-    const { newAmount } = call.body;
-    return withCommand(call, deps, async ({ commandId, isRepeat }) => {
+    const { newAmount, subscriptionId: id } = call.body;
+    return withCommand(call, deps, async ({ commandId }) => {
       const command = { kind: 'edit', commandId, ...edit } as const;
-      if (newAmount === undefined) return command;
-      const ref = { merchantId: call.merchant.id, subscriptionId: call.body.subscriptionId };
-      const { merchantId } = ref;
-      const edited = await findSubscription(deps.db, merchantId, ref.subscriptionId);
-      const currency = edited?.state.terms.currency;
-      if (currency === undefined) return command;
-      const isExecuted = isRepeat && (await findCommand(deps.db, ref, commandId)) !== null;
-      if (!isExecuted) {
-        refuseProblems(await gatewayAmountProblems(deps, merchantId, { newAmount }, currency));
-      }
-      const currencyRow = changedCurrency(currency);
+      const currency =
+        newAmount === undefined ? null : await currencyOf(deps, call.merchant.id, id);
+      const currencyRow = currency === null ? undefined : changedCurrency(currency);
       return { ...command, ...(currencyRow && { currencyRow }) };
     });
   },
 });
+
+async function currencyOf({ db }: ApiDeps, merchantId: string, id: string): Promise<string | null> {
+  return (await findSubscription(db, merchantId, id))?.state.terms.currency ?? null;
+}
 
 const NOTHING_TO_EDIT: Problem = {
   field: 'body',
@@ -350,4 +365,26 @@ export function editRequestProblems(given: Given): Problem[] {
     field: WIRE_NAMES[field],
     message,
   }));
+}
+
+/**
+ * Sends a command to the subscription's workflow. A repeat with the same command id returns the same result.
+ * @throws DomainError with the refusal, `payment_outcome_pending`, or `service_unavailable` if it is unknown whether
+ * the command was executed.
+ */
+export async function executeCommand(
+  workflows: SubscriptionWorkflows,
+  ref: SubscriptionRef,
+  command: Command,
+): Promise<CommandResult> {
+  const { merchantId, subscriptionId } = ref;
+  const answer = await workflows.execute({ merchantId, subscriptionId }, command);
+  switch (answer.kind) {
+    case 'result':
+      return answer.result;
+    case 'pending':
+      throw new DomainError('payment_outcome_pending');
+    case 'refused':
+      throw new DomainError(answer.code, answer.message, { retryAt: answer.retryAt });
+  }
 }

@@ -19,6 +19,7 @@ import {
   count,
   currencyCode,
   dateTime,
+  endReason,
   epochMs,
   exampleCard,
   EXTENSION,
@@ -27,15 +28,15 @@ import {
   pageAnswer,
   pairs,
   presentCard,
-  url,
-  endReason,
   subscriptionStatus,
+  url,
+  SUBSCRIPTION_ID,
 } from '../../answer-fields.ts';
-import { found, notFound, ok, withoutNulls } from '../../answers.ts';
+import { found, notFound, ok, withoutNulls } from '../../http/request.ts';
 import { answerPage, FILTERS, limitOr, listQuery, statusFilter } from '../../lists.ts';
-import { route } from '../../route.ts';
-import { interval } from './fields.ts';
-import type { Call } from '../../route.ts';
+import { route } from '../../http/route.ts';
+import { interval } from './create.ts';
+import type { Call } from '../../http/route.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { updateMethodLink } from '../../../runtime/payer-links.ts';
@@ -131,8 +132,6 @@ function presentSubscription(
     }),
   };
 }
-
-export const SUBSCRIPTION_ID = 'sub_0002sSOLuQx1oB9bUeVtYw3c';
 
 export const subscriptionIdParam = {
   description: 'Id of a subscription.',

@@ -18,30 +18,30 @@ import {
   count,
   currencyCode,
   declineCode,
-  epochMs,
-  minorAmount,
   endReason,
+  epochMs,
   eventType,
+  minorAmount,
+  SUBSCRIPTION_ID,
   subscriptionStatus,
 } from '../../answer-fields.ts';
-import { found, ok, withoutNulls } from '../../answers.ts';
-import { changedCurrency } from '../../amounts.ts';
-import type { ApiDeps } from '../../deps.ts';
+import { found, ok, withoutNulls } from '../../http/request.ts';
 import {
-  hasFields,
+  amount,
+  changedCurrency,
+  currency,
   idText,
   instant,
   optional,
-  refuseProblems,
   wholeNumber,
-  withoutEmpty,
 } from '../../fields.ts';
-import type { Fields, Problem } from '../../fields.ts';
-import { amount, currency } from '../../payment-fields.ts';
+import type { ApiDeps } from '../../deps.ts';
+import { hasFields, refuseProblems, withoutEmpty } from '../../http/body.ts';
+import type { Fields, Problem } from '../../http/body.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
-import { route } from '../../route.ts';
-import { creationTime } from './create.ts';
+import { route } from '../../http/route.ts';
 import {
+  creationTime,
   cycleCount,
   datedProblems,
   interval,
@@ -49,8 +49,7 @@ import {
   termsFields,
   termsFieldsProblems,
   termsOf,
-} from './fields.ts';
-import { SUBSCRIPTION_ID } from './read.ts';
+} from './create.ts';
 
 const SCRIPT_MAX = 100;
 

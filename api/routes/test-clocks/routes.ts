@@ -9,15 +9,15 @@ import {
 import type { TestClock } from '../../../db/repositories/merchants/test-clocks.ts';
 import { newId } from '../../../domain/ids.ts';
 import { epochMs, id } from '../../answer-fields.ts';
-import { found, ok } from '../../answers.ts';
+import { found, ok } from '../../http/request.ts';
 import { idText, instant, optional } from '../../fields.ts';
-import { inTransaction, withOutcome } from '../../idempotency.ts';
-import { route } from '../../route.ts';
+import { writeOnce, executeOnce } from '../../http/idempotency.ts';
+import { route } from '../../http/route.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { causesOf } from '../../middleware/errors.ts';
+import { causesOf } from '../../http/every-request.ts';
 
 const CLOCK_ID = 'clk_0002sSOLuU7pZ3cXvB5nMkQs';
 
@@ -67,7 +67,7 @@ export const createTestClock = route({
   },
   refusals: ['operation_not_allowed'],
   handle: async (call, deps) =>
-    inTransaction(call, deps, async (tx) => {
+    writeOnce(call, deps, async (tx) => {
       const createdAt = deps.now();
       const targetAt = call.body.now ?? createdAt;
       const testClockId = newId('clk', createdAt, deps.random);
@@ -107,7 +107,7 @@ export const advanceTestClock = route({
   },
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async (call, deps) =>
-    withOutcome(call, deps, async ({ isRepeat }) => {
+    executeOnce(call, deps, async ({ isRepeat }) => {
       const clock = await setClockTarget(deps, call.merchant.id, { ...call.body, isRepeat });
       const isReady = await waitUntilReached(deps, clock);
       return { ...ok(presentTestClock(clock, isReady)), isDefinite: isReady };
@@ -163,7 +163,7 @@ async function setClockTarget(
     }
     if (to < clock.targetAt) {
       const present = formatInstant(clock.targetAt);
-      // Not a FieldsError, because this refusal depends on the clock and must be stored under the Idempotency-Key.
+      // Not a UnstoredRefusal, because this refusal depends on the clock and must be stored under the Idempotency-Key.
       throw new DomainError('bad_request', `to: must not lie before ${present}`);
     }
     await sendTestClock(tx, clock, to);

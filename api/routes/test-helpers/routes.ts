@@ -5,11 +5,11 @@ import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { doneAnswer } from '../../answer-fields.ts';
-import { found, ok } from '../../answers.ts';
+import { found, ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { idText, optional, wholeNumber } from '../../fields.ts';
-import { withOutcome } from '../../idempotency.ts';
-import { route } from '../../route.ts';
+import { executeOnce } from '../../http/idempotency.ts';
+import { route } from '../../http/route.ts';
 
 const COUNT_MAX = 100;
 /** The names of the accounts at Stripe begin with this. */
@@ -60,7 +60,7 @@ export const declineNext = route({
   handle: async (call, deps) => {
     const { subscriptionId = null, pmId: paymentMethodId = null, code, count = 1 } = call.body;
     const merchantId = call.merchant.id;
-    return withOutcome(call, deps, async () => {
+    return executeOnce(call, deps, async () => {
       const gateway = await gatewayOf(deps, merchantId, call.body);
       if (gateway.startsWith(STRIPE)) throw new DomainError('operation_not_allowed', NOT_SANDBOX);
       await deps.declineNext({ subscriptionId, paymentMethodId, code, count });

@@ -10,12 +10,12 @@ import type { ListedConfig, Resealed } from '../../../db/repositories/webhooks/c
 import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { isId, newId } from '../../../domain/ids.ts';
-import { added, EXTENSION, epochMs, eventType, id, doneAnswer, url } from '../../answer-fields.ts';
-import { NO_CONTENT, notFound, ok, withoutNulls } from '../../answers.ts';
-import { inTransaction } from '../../idempotency.ts';
-import { route } from '../../route.ts';
+import { added, doneAnswer, epochMs, eventType, EXTENSION, id, url } from '../../answer-fields.ts';
+import { NO_CONTENT, notFound, ok, withoutNulls } from '../../http/request.ts';
+import { writeOnce } from '../../http/idempotency.ts';
+import { route } from '../../http/route.ts';
 import { text } from '../../fields.ts';
-import type { Fields, Problem } from '../../fields.ts';
+import type { Fields, Problem } from '../../http/body.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
@@ -178,7 +178,7 @@ export const createWebhook = route({
   refusals: ['operation_not_allowed'],
   handle: async (call, deps) => {
     const { endpoint, eventSigner, subscribedEventTypes } = call.body;
-    return inTransaction(call, deps, async (tx) => {
+    return writeOnce(call, deps, async (tx) => {
       const at = deps.now();
       const webhookConfigId = newId('whc', at, deps.random);
       const isStored = await createWebhookConfig(tx, {
@@ -224,7 +224,7 @@ export const updateWebhook = route({
       const sealedSigner = deps.sealing.seal(eventSigner, ref.configId);
       return { sealedSigner, isStoredReadable: before !== null };
     };
-    return inTransaction(call, deps, async (tx) => {
+    return writeOnce(call, deps, async (tx) => {
       const isKnown = await updateWebhookConfig(tx, {
         ...ref,
         url: endpoint,
@@ -253,7 +253,7 @@ export const deleteWebhook = route({
   refusals: ['resource_not_found'],
   handle: async (call, deps) => {
     const ref = configRef(call);
-    return inTransaction(call, deps, async (tx) => {
+    return writeOnce(call, deps, async (tx) => {
       const isKnown = await deleteWebhookConfig(tx, { ...ref, at: deps.now() });
       if (!isKnown) throw notFound('webhook configuration');
       // Its drain drops the pending deliveries.

@@ -1,9 +1,13 @@
 import { and, asc, eq, inArray, isNull, ne, sql } from 'drizzle-orm';
 import type { ErrorCode } from '../../../domain/errors.ts';
 import { isId } from '../../../domain/ids.ts';
-import { formatAmount } from '../../../domain/money.ts';
-import { refundKey } from '../../../domain/refund.ts';
-import type { IntentStatus } from '../../../domain/payment-intent.ts';
+import {
+  decideRefund,
+  REFUSED_BY_GATEWAY,
+  refundKey,
+  statusAfterRefunds,
+  VOIDED,
+} from '../../../domain/refund.ts';
 import type { RefundOutcome, RefundRef } from '../../../domain/refund.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../schema/payments.ts';
@@ -41,18 +45,10 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
   if (!intent) return { kind: 'refused', code: 'resource_not_found', message: 'No such payment.' };
   const known = await findRefund(tx, merchantId, refundId);
   if (known) return { kind: 'inserted', refund: known };
-  const refused = (message: string): InsertedRefund => ({
-    kind: 'refused',
-    code: 'operation_not_allowed',
-    message,
-  });
-  if (!PAID.includes(intent.status)) return refused('Only a successful payment can be refunded.');
-  const leftMinor = intent.amountMinor - (await claimedMinor(tx, merchantId, intentId));
-  if (leftMinor <= 0)
-    return refused('The whole payment is already refunded, or its refund is not finished yet.');
-  const amountMinor = order.amountMinor ?? leftMinor;
-  if (amountMinor > leftMinor) {
-    return refused(`No more than ${formatAmount(leftMinor, intent.currency)} is left to refund.`);
+  const claimedMinor = await claimedMinorOf(tx, merchantId, intentId);
+  const decision = decideRefund(intent, claimedMinor, order.amountMinor);
+  if ('refusal' in decision) {
+    return { kind: 'refused', code: 'operation_not_allowed', message: decision.refusal };
   }
   const { gatewayChargeId } = await chargeOf(tx, { merchantId, intentId, lateAttemptId: null });
   if (gatewayChargeId === null) throw new Error(`the charge of ${intentId} has no id`);
@@ -63,7 +59,7 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
       id: refundId,
       intentId,
       state: 'CREATED',
-      amountMinor,
+      amountMinor: decision.amountMinor,
       currency: intent.currency,
       gatewayKey: refundKey(refundId),
       gatewayChargeId,
@@ -74,10 +70,8 @@ export async function insertRefund(tx: Db, order: NewRefund): Promise<InsertedRe
   return { kind: 'inserted', refund };
 }
 
-const PAID: readonly string[] = ['SUCCESS', 'PARTIALLY_REFUNDED', 'REFUNDED'];
-
 /** Returns the sum of the payment's refunds that are not REFUSED. Omits refunds of late charges. */
-async function claimedMinor(tx: Db, merchantId: string, intentId: string): Promise<number> {
+async function claimedMinorOf(tx: Db, merchantId: string, intentId: string): Promise<number> {
   const [row] = await tx
     .select({ sum: sql<string>`coalesce(sum(${refunds.amountMinor}), 0)` })
     .from(refunds)
@@ -129,7 +123,7 @@ export async function chargeOf(
 
 /** Voids a refund that was never sent. True if it is voided, also by an earlier call. */
 export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
-  const reason = WITHDRAWN;
+  const reason = VOIDED;
   await db
     .update(refunds)
     .set({ state: 'REFUSED', reason, updatedAt: sql`now()` })
@@ -137,8 +131,6 @@ export async function withdrawRefund(db: Db, ref: RefundRef): Promise<boolean> {
   const refund = await findRefund(db, ref.merchantId, ref.refundId);
   return refund?.state === 'REFUSED' && refund.reason === reason;
 }
-
-const WITHDRAWN = 'It was withdrawn before it was sent.';
 
 /** Must precede every send. Null: the refund must not be sent. */
 export async function markRefundSending(db: Db, ref: RefundRef): Promise<Refund | null> {
@@ -222,11 +214,6 @@ async function moveIntent(
   });
 }
 
-function statusAfterRefunds(amountMinor: number, refundedMinor: number): IntentStatus {
-  if (refundedMinor === 0) return 'SUCCESS';
-  return refundedMinor === amountMinor ? 'REFUNDED' : 'PARTIALLY_REFUNDED';
-}
-
 /** For each outcome: the refund's next state, and the states that the outcome replaces. */
 const OUTCOMES = {
   refunded: { state: 'SUCCEEDED', from: UNDECIDED_STATES },
@@ -286,7 +273,7 @@ async function recordOutcome(
 export function refundOutcomeOf(refund: Refund): RefundOutcome | null {
   if (refund.state === 'SUCCEEDED') return { kind: 'refunded' };
   if (refund.state === 'REFUSED') {
-    return { kind: 'refused', message: refund.reason ?? 'The gateway refused the refund.' };
+    return { kind: 'refused', message: refund.reason ?? REFUSED_BY_GATEWAY };
   }
   return null;
 }

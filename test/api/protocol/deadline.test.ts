@@ -3,9 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import { expect, test } from 'vitest';
-import type { RequestState } from '../../../api/context.ts';
-import { deadline } from '../../../api/middleware/deadline.ts';
-import { errorBoundary } from '../../../api/middleware/errors.ts';
+import type { RequestState } from '../../../api/http/request.ts';
+import { deadline, errorBoundary } from '../../../api/http/every-request.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 
 /** The answer of a server that runs `work`. The signal `late` aborts after 20 ms, and the 503 follows 200 ms later. */

@@ -4,8 +4,8 @@ import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import Koa from 'koa';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { RequestState } from '../../../api/context.ts';
-import { createApiServer } from '../../../api/server.ts';
+import type { RequestState } from '../../../api/http/request.ts';
+import { createApiServer } from '../../../api/http/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 import { KEEP_ALIVE_MS } from '../../../tools/scripts/client/listen.ts';
 

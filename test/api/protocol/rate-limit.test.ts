@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { limitsPerSecond } from '../../../api/middleware/rate-limit.ts';
+import { limitsPerSecond } from '../../../api/http/caller.ts';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';
 import type { Answer, ApiEnvironment } from '../../support/api-environment.ts';

@@ -5,9 +5,9 @@ import type { AddressInfo, Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import Koa from 'koa';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RequestState } from '../../../api/context.ts';
-import { createApiServer } from '../../../api/server.ts';
-import type { ApiServer, ApiServerOptions } from '../../../api/server.ts';
+import type { RequestState } from '../../../api/http/request.ts';
+import { createApiServer } from '../../../api/http/server.ts';
+import type { ApiServer, ApiServerOptions } from '../../../api/http/server.ts';
 import { createLogger } from '../../../runtime/logger.ts';
 
 /** More than the kernel buffers for a client that does not read. */

@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { idempotencyKeys } from '../../../db/schema/merchants.ts';
-import { useCurrencies } from '../../../api/amounts.ts';
+import { useCurrencies } from '../../../api/fields.ts';
 import { CURRENCIES, withOverrides } from '../../../domain/currencies.ts';
 import { expectError } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';

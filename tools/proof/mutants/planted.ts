@@ -50,7 +50,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a 5xx answer is stored under its idempotency key',
-    file: 'api/idempotency.ts',
+    file: 'api/http/idempotency.ts',
     find: 'const isDefinite = status === 400 && !retryable;',
     replace: 'const isDefinite = status >= 400 || retryable;',
     test: 'test/api/subscriptions/commands.test.ts',
@@ -133,7 +133,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'an unread body stays on its connection',
-    file: 'api/middleware/unread-body.ts',
+    file: 'api/http/server.ts',
     find: 'if (await hasEnded(ctx.req)) return;',
     replace: 'if (ctx.req || (await hasEnded(ctx.req))) return;',
     test: 'test/api/protocol/refused-bodies.test.ts',

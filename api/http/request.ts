@@ -1,8 +1,48 @@
-import { formatInstant } from '../domain/calendar.ts';
-import { DomainError, ERRORS } from '../domain/errors.ts';
-import type { RefusalReason } from '../domain/errors.ts';
-import { checkUnanswered } from '../runtime/request-scope.ts';
-import type { Context } from './context.ts';
+import type { RouterContext } from '@koa/router';
+import type { MerchantMode } from '../../db/schema/merchants.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
+import type { Branding } from '../../domain/branding.ts';
+import type { Locale } from '../../domain/locales.ts';
+import { formatInstant } from '../../domain/calendar.ts';
+import { DomainError, ERRORS } from '../../domain/errors.ts';
+import { checkUnanswered } from '../../runtime/request-scope.ts';
+
+/** The caller: one merchant in one mode. A request reads and writes only this merchant's records. */
+export interface Merchant {
+  readonly id: string;
+  readonly mode: MerchantMode;
+  /** True: the credential may not change anything. */
+  readonly isReadOnly: boolean;
+}
+
+export interface RequestState {
+  requestId: string;
+  /** Method and path template of the matched route. Null until a route has matched. */
+  route: string | null;
+  /** Aborts 3 s before the middleware `deadline` answers 503. */
+  late: AbortSignal;
+  /** Answers an error in place of the JSON of `errorBoundary`. */
+  sendError?: (error: DomainError) => void;
+  /** Code of the error answer, for the access log. */
+  errorCode?: string;
+  merchant?: Merchant;
+  pageLocale?: Locale;
+  pageBranding?: Branding;
+  /** The parsed JSON body; undefined if the request has none. */
+  body?: unknown;
+}
+
+export type Context = RouterContext<RequestState>;
+
+export function callerOf(ctx: Context): Merchant {
+  const { merchant } = ctx.state;
+  if (merchant === undefined) throw new Error('this route is not behind authentication');
+  return merchant;
+}
+
+export function pathParam(ctx: Context, name: string): string {
+  return ctx.params[name] ?? '';
+}
 
 /** An HTTP answer with a body of type `Body`. `status` and `text` are stored under the Idempotency-Key, if any. */
 export interface Answer<out Body = unknown> {

@@ -1,37 +1,34 @@
 import { createHash } from 'node:crypto';
-import type { Db } from '../db/client.ts';
+import type { Db } from '../../db/client.ts';
 import {
   claimKey,
   DECLINED_KEY_LIFETIME_MS,
   deleteKey,
   releaseKey,
   storeAnswer,
-} from '../db/repositories/merchants/idempotency-keys.ts';
+} from '../../db/repositories/merchants/idempotency-keys.ts';
 import type {
   Claim,
   KeyUse,
   OrderPrefix,
   StoredAnswer,
-} from '../db/repositories/merchants/idempotency-keys.ts';
-import { DomainError, ERRORS } from '../domain/errors.ts';
-import { newId } from '../domain/ids.ts';
-import { errorAnswer } from './answers.ts';
-import type { Answer } from './answers.ts';
-import { callerOf } from './context.ts';
-import type { Context } from './context.ts';
-import type { ApiDeps } from './deps.ts';
-import { FieldsError, refuseProblems } from './fields.ts';
-import type { Problem } from './fields.ts';
-import { failpoint } from '../runtime/failpoints.ts';
-import { outsideRequest } from '../runtime/request-scope.ts';
-import { toDomainError } from './middleware/errors.ts';
+} from '../../db/repositories/merchants/idempotency-keys.ts';
+import { DomainError, ERRORS } from '../../domain/errors.ts';
+import { newId } from '../../domain/ids.ts';
+import { callerOf, errorAnswer } from './request.ts';
+import type { Answer, Context } from './request.ts';
+import type { ApiDeps } from '../deps.ts';
+import { UnstoredRefusal } from './body.ts';
+import { failpoint } from '../../runtime/failpoints.ts';
+import { outsideRequest } from '../../runtime/request-scope.ts';
+import { toDomainError } from './every-request.ts';
 
 type Deps = Pick<ApiDeps, 'db' | 'now' | 'random'>;
 
 export interface KeyedCall {
   readonly keyUse: KeyUse | null;
-  /** Refused by the first call of a key, before it writes. Empty without a key. */
-  readonly problems: readonly Problem[];
+  /** Rejects if the fields are refused now. With a key, runs after the claim, unless an earlier call began the work. */
+  readonly check: () => Promise<void>;
   /** Aborts 3 s before the request's deadline. At the deadline a caller without an answer gets 503. */
   readonly late: AbortSignal;
 }
@@ -46,8 +43,8 @@ export interface Outcome<Body> {
  * Runs `work` in one transaction, with the key and the stored answer. A repeat with the same key returns the stored
  * answer and runs neither `work` nor `afterCommit`.
  */
-export async function inTransaction<Body>(
-  { keyUse: use, problems }: KeyedCall,
+export async function writeOnce<Body>(
+  { keyUse: use, check }: KeyedCall,
   deps: Deps,
   work: (tx: Db) => Promise<Outcome<Body>>,
 ): Promise<Answer<Body>> {
@@ -57,11 +54,13 @@ export async function inTransaction<Body>(
     await outsideRequest(async () => afterCommit?.());
     return answer;
   }
+  // It reads on another connection, for which it could wait for ever inside the transaction.
+  const [checked] = await Promise.allSettled([check()]);
   const { answer, afterCommit } = await db
     .transaction(async (tx): Promise<Outcome<Body>> => {
       const claim = await claimFor(deps, tx, use);
       if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
-      refuseProblems(problems);
+      if (checked.status === 'rejected') throw checked.reason;
       const done = await work(tx);
       await storeAnswer(tx, use, claim.owner, done.answer);
       failpoint('before_claim_commits');
@@ -79,6 +78,8 @@ export interface Execution {
   readonly commandId: string;
   /** True if an earlier call with the same key ended without a stored answer. */
   readonly isRepeat: boolean;
+  /** True if an earlier call with the same key has written its order or executed its command. */
+  readonly isBegun: boolean;
   /**
    * Aborts 3 s before the request's deadline. An order without an outcome must then be voided, because its caller
    * cannot repeat it. Null for a call with a key.
@@ -93,26 +94,34 @@ export type OutcomeAnswer<Body> = Answer<Body> & {
   readonly isDeclined?: boolean;
 };
 
+interface Progress {
+  readonly orderPrefix?: OrderPrefix;
+  /** Called in a repeat without a stored answer. */
+  readonly hasBegun?: (commandId: string) => Promise<boolean>;
+}
+
 /**
  * Claims the key for 45 s, runs `work`, and stores the answer or the definite refusal. After another result a repeat
- * continues with the same command id. `work` must write nothing before it refuses fields.
+ * continues with the same command id. `work` must write nothing before it throws an {@link UnstoredRefusal}.
  */
-export async function withOutcome<Body>(
-  { keyUse: use, problems, late }: KeyedCall,
+export async function executeOnce<Body>(
+  { keyUse: use, check, late }: KeyedCall,
   deps: Deps,
   work: (execution: Execution) => Promise<OutcomeAnswer<Body>>,
-  orderPrefix?: OrderPrefix,
+  { orderPrefix, hasBegun }: Progress = {},
 ): Promise<Answer<Body>> {
   const { db, now, random } = deps;
   if (use === null) {
-    return work({ commandId: newId('cmd', now(), random), isRepeat: false, giveUp: late });
+    const commandId = newId('cmd', now(), random);
+    return work({ commandId, isRepeat: false, isBegun: false, giveUp: late });
   }
   const claim = await claimFor(deps, db, use, orderPrefix);
   if (claim.kind === 'stored') return replayOf(claim.answer);
   failpoint('after_claim');
   try {
-    if (orderPrefix === undefined) refuseProblems(problems);
-    const answer = await work({ ...claim, giveUp: null });
+    const isBegun = claim.isRepeat && (await hasBegun?.(claim.commandId)) === true;
+    if (!isBegun) await check();
+    const answer = await work({ ...claim, isBegun, giveUp: null });
     failpoint('before_answer_stored');
     // Runs also after the request was answered 503, so that a repeat with the key gets this answer.
     await outsideRequest(async () => {
@@ -127,7 +136,7 @@ export async function withOutcome<Body>(
     await outsideRequest(async () => {
       if (answer) return storeAnswer(db, use, claim.owner, answer);
       // Invalid fields are refused before anything is written. In a repeat, an earlier call may have written the order.
-      const isUnused = error instanceof FieldsError && !claim.isRepeat;
+      const isUnused = error instanceof UnstoredRefusal && !claim.isRepeat;
       const done = isUnused
         ? deleteKey(db, use, claim.owner)
         : releaseKey(db, use, claim.owner, now());
@@ -165,9 +174,9 @@ function replayOf(answer: StoredAnswer): Answer<never> {
   return { ...answer, isReplayed: true };
 }
 
-/** A definite refusal: status 400, and a repeat cannot succeed. Invalid fields are never stored. */
+/** A definite refusal: status 400, and a repeat cannot succeed. An {@link UnstoredRefusal} is never stored. */
 function definiteRefusal(thrown: unknown): Answer | null {
-  if (thrown instanceof FieldsError) return null;
+  if (thrown instanceof UnstoredRefusal) return null;
   const error = toDomainError(thrown);
   const { status, retryable } = ERRORS[error.code];
   const isDefinite = status === 400 && !retryable;

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import {
   findCredential,
   hashSecret,
@@ -9,10 +9,15 @@ import {
 } from '../../db/repositories/merchants/credentials.ts';
 import type { Credential } from '../../db/repositories/merchants/credentials.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { causesOf } from './errors.ts';
-import { checkLimit, addressOf } from './rate-limit.ts';
-import type { Context, Merchant } from '../context.ts';
-import type { ApiDeps } from '../deps.ts';
+import { causesOf } from './every-request.ts';
+import type { Context, Merchant } from './request.ts';
+import type { ApiDeps, RateLimits } from '../deps.ts';
+import PQueue from 'p-queue';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { callerOf } from './request.ts';
+import { isId } from '../../domain/ids.ts';
+import { memberOf } from '../../domain/subscription/read-command.ts';
+import ipaddr from 'ipaddr.js';
 
 /** Time in ms for which a credential is cached. A revoked credential stays valid for at most this time. */
 const CACHE_MS = 5_000;
@@ -27,14 +32,17 @@ const PLACEHOLDER_HASH = Buffer.alloc(32);
 
 type Deps = Pick<ApiDeps, 'db' | 'credentialPeppers' | 'logger' | 'now'>;
 
+/** Sets `ctx.state.merchant`, or throws. */
+export type Authentication = (ctx: Context) => Promise<void>;
+
 /**
  * Checks HTTP Basic with a key id and its secret. Every failure gets the same 401, or 429 after 30 wrong secrets in
  * a minute. Right credentials are never limited here.
  */
-export function authenticate(deps: Deps) {
+export function authenticate(deps: Deps): Authentication {
   const check = createCredentialCheck(deps);
   const wrong = new RateLimiterMemory({ points: WRONG_PER_MINUTE, duration: 60 });
-  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+  return async (ctx) => {
     const login = readBasic(ctx.get('Authorization'));
     const merchant = login === null ? null : await check(login);
     if (merchant === null) {
@@ -47,7 +55,6 @@ export function authenticate(deps: Deps) {
       throw new DomainError('unauthorized');
     }
     ctx.state.merchant = merchant;
-    await next();
   };
 }
 
@@ -121,4 +128,81 @@ function createCredentialCheck({ db, credentialPeppers, logger, now }: Deps) {
 function isWorking(credential: Credential, nowAt: number): boolean {
   const { revokedAt, expiresAt } = credential;
   return revokedAt === null && (expiresAt === null || nowAt < expiresAt);
+}
+
+export function limitsPerSecond(requests: number): RateLimits {
+  return { windowSeconds: 1, requests, readsOfOneSubscription: 10 };
+}
+
+export function createLimits({ rateLimits }: Pick<ApiDeps, 'rateLimits'>) {
+  const ofRequests = createLimiter(rateLimits.requests, rateLimits);
+  const ofReads = createLimiter(rateLimits.readsOfOneSubscription, rateLimits);
+  return {
+    request: (ctx: Context): Promise<void> => ofRequests(callerOf(ctx).id),
+    /** Of the subscription that the path or the body names. */
+    read: async (ctx: Context): Promise<void> => {
+      const id = ctx.params['subscriptionId'] ?? memberOf(ctx.state.body, 'subscriptionId');
+      if (isId('sub', id)) await ofReads(`${callerOf(ctx).id} ${id}`);
+    },
+    inTurn: costlyInTurn(),
+  };
+}
+
+/** At most 130 ms each on a slow machine, so that the last one waits less than 3 s. */
+const COSTLY_WAITING_MAX = 20;
+
+/**
+ * Runs one costly request of a merchant at a time; throws `rate_limit_exceeded` if 20 wait. The requests of other
+ * merchants are handled in between.
+ */
+function costlyInTurn() {
+  const queues = new Map<string, PQueue>();
+  return async (ctx: Context, work: () => Promise<void>): Promise<void> => {
+    const { id } = callerOf(ctx);
+    const queue = queues.get(id) ?? new PQueue({ concurrency: 1 });
+    if (queue.size >= COSTLY_WAITING_MAX) {
+      throw new DomainError('rate_limit_exceeded', undefined, { retryAfterSeconds: 1 });
+    }
+    queues.set(id, queue);
+    try {
+      await queue.add(async () => {
+        await nextTurn();
+        await work();
+      });
+    } finally {
+      if (queue.size + queue.pending === 0) queues.delete(id);
+    }
+  };
+}
+
+function createLimiter(points: number, { windowSeconds }: RateLimits) {
+  const limiter = new RateLimiterMemory({ points, duration: windowSeconds });
+  return async (key: string): Promise<void> => {
+    try {
+      await limiter.consume(key);
+    } catch (refusal) {
+      throw refusal instanceof RateLimiterRes ? limitError(refusal) : refusal;
+    }
+  };
+}
+
+/** Throws `rate_limit_exceeded` if the limiter has counted its points for `key`. Counts nothing. */
+export async function checkLimit(limiter: RateLimiterMemory, key: string): Promise<void> {
+  const counted = await limiter.get(key);
+  if (counted === null || counted.consumedPoints < limiter.points) return;
+  throw limitError(counted);
+}
+
+function limitError({ msBeforeNext }: RateLimiterRes): DomainError {
+  const retryAfterSeconds = Math.max(1, Math.ceil(msBeforeNext / 1_000));
+  return new DomainError('rate_limit_exceeded', undefined, { retryAfterSeconds });
+}
+
+/** Returns the client's address; for IPv6 its /64 network, because one client has all addresses of a /64. */
+export function addressOf({ ip }: Context): string {
+  if (!ipaddr.isValid(ip)) return ip;
+  const address = ipaddr.process(ip);
+  return address.kind() === 'ipv6'
+    ? address.toByteArray().slice(0, 8).join('.')
+    : address.toString();
 }

@@ -1,13 +1,12 @@
 import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http';
-import { Server as TcpServer } from 'node:net';
-import type { Socket } from 'node:net';
+import { Server as TcpServer, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type Koa from 'koa';
-import { newId } from '../domain/ids.ts';
-import { errorAnswer } from './answers.ts';
-import type { RequestState } from './context.ts';
-import type { ApiDeps } from './deps.ts';
+import { newId } from '../../domain/ids.ts';
+import { errorAnswer } from './request.ts';
+import type { Context, RequestState } from './request.ts';
+import type { ApiDeps } from '../deps.ts';
 
 export interface ApiServer extends Server {
   /**
@@ -24,7 +23,10 @@ export interface ApiServerOptions extends ServerOptions {
   readonly drainWriteTimeoutMs?: number;
 }
 
-/** Most requests of one connection whose answers are not sent. Bounds the memory of a client that does not read. */
+/**
+ * Most requests of one connection whose answers are not sent. Bounds the memory of a client that does not read. Node's
+ * `maxRequestsPerSocket` would end every connection after this number of requests.
+ */
 const MAX_UNANSWERED = 16;
 
 interface Connection {
@@ -126,8 +128,8 @@ function closeWhenIdle(server: Server, connections: Connections): Promise<void> 
     const timer = setInterval(() => {
       for (const [socket, { unsent }] of connections) if (unsent.size === 0) socket.destroy();
     }, IDLE_CHECK_MS);
-    // `http.Server.close` would close connections on which a request is arriving, and would wait for connections
-    // that never send a request.
+    // `http.Server.close` would close connections on which a request is arriving, would wait for connections that never
+    // send a request, and would end the checks of `requestTimeout`. No setting changes this.
     TcpServer.prototype.close.call(server, (error) => {
       clearInterval(timer);
       if (error) reject(error);
@@ -154,4 +156,67 @@ function unreadable(requestId: string, reason: string): string {
     '',
     text,
   ].join('\r\n');
+}
+
+interface DiscardLimits {
+  readonly bytes: number;
+  readonly ms: number;
+}
+
+/** Limits before the answer. A refused body is usually shorter, so its connection is kept. */
+const BEFORE_ANSWER: DiscardLimits = { bytes: 1_048_576, ms: 500 };
+/** Limits after an answer that closes the connection. */
+const AFTER_ANSWER: DiscardLimits = { bytes: 32 * 1_048_576, ms: 3_000 };
+
+/**
+ * Discards an unread body, behind which the next request would wait: up to 1 MB and 500 ms before the answer, else 32
+ * MB and 3 s after an answer that closes the connection.
+ */
+export function unreadBody() {
+  return async (ctx: Context, next: () => Promise<unknown>): Promise<void> => {
+    await next();
+    if (await hasEnded(ctx.req)) return;
+    ctx.set('Connection', 'close');
+    closeAfterBody(ctx.req);
+  };
+}
+
+async function hasEnded(request: IncomingMessage): Promise<boolean> {
+  const announced = Number(request.headers['content-length'] ?? 0);
+  if (!request.complete && announced > BEFORE_ANSWER.bytes) return false;
+  return discardBody(request, BEFORE_ANSWER);
+}
+
+/**
+ * Discards the body before the socket closes. Node calls `destroySoon` after a connection's last answer. With unread bytes the
+ * system then resets the connection, and the client may lose the answer. Node's settings for the server limit times, headers
+ * and requests of a connection; none delays this close.
+ */
+function closeAfterBody(request: IncomingMessage): void {
+  const { socket } = request;
+  socket.destroySoon = () => {
+    socket.end();
+    void discardBody(request, AFTER_ANSWER).then(() => Socket.prototype.destroySoon.call(socket));
+  };
+}
+
+/** Returns whether the body ended within the limits. Does not throw, even if the connection is lost. */
+function discardBody(request: IncomingMessage, limits: DiscardLimits): Promise<boolean> {
+  // A refused body is paused. A paused body blocks its connection, even if it has arrived completely.
+  request.resume();
+  if (request.complete || request.destroyed) return Promise.resolve(request.complete);
+  return new Promise((resolve) => {
+    let bytes = 0;
+    const count = (chunk: Buffer): void => {
+      bytes += chunk.length;
+      if (bytes > limits.bytes) stop();
+    };
+    const stop = (): void => {
+      clearTimeout(timer);
+      request.off('data', count).off('end', stop).off('close', stop);
+      resolve(request.complete);
+    };
+    const timer = setTimeout(stop, limits.ms);
+    request.on('data', count).on('end', stop).on('close', stop);
+  });
 }
