@@ -12,12 +12,7 @@ import {
   text,
   wholeNumber,
 } from '../../api/fields.ts';
-import {
-  ignoredFields,
-  readFields,
-  UnstoredRefusal,
-  withoutEmpty,
-} from '../../api/http/body.ts';
+import { ignoredFields, readFields, UnstoredRefusal, withoutEmpty } from '../../api/http/body.ts';
 import type { Fields, Problem } from '../../api/http/body.ts';
 import {
   cycleCount,
