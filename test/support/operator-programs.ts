@@ -8,7 +8,7 @@ import { isCi } from './chromium.ts';
 const { cacheDir } = loadEmbeddedConfig();
 
 /** Path of Prometheus' `promtool`. Undefined if it cannot be had; in CI an error. */
-export const promtool = () => find('promtool', () => prometheusPrograms(cacheDir, console.log));
+export const promtool = () => find('promtool', () => prometheusPrograms(cacheDir));
 
 const HELM = 'v3.22.0';
 

@@ -43,7 +43,7 @@ export function goPrograms(cacheDir: string, report: Report, wanted: GoPrograms)
     };
     await copyFile(join(Dir, file), join(folder, basename(file)));
   };
-  return cachedFolder(cacheDir, entry, report, async (folder) => {
+  return cachedFolder(cacheDir, entry, async (folder) => {
     report(`building ${entry} from its Go module, once: ${duration} on two cores`);
     await withStillWorking(report, `building ${entry}`, () => build(folder)).catch(
       (error: unknown) => {

@@ -36,7 +36,7 @@ export async function downloadWithSdk(
   report: Report,
 ): Promise<string> {
   const what = `${server === 'dev-server' ? 'Temporal' : 'test'} server`;
-  await cachedFolder(cacheDir, entryOf(server), report, async (building) => {
+  await cachedFolder(cacheDir, entryOf(server), async (building) => {
     report(`looking for a ${what} to download`);
     await withStillWorking(report, `downloading the ${what}`, () =>
       download(server, join(building, PROGRAMS[server])),

@@ -54,7 +54,7 @@ async function fromMaven(cacheDir: string, report: Report): Promise<string> {
       throw new CommandError(`Maven: \`${program}\` is not on PATH`);
     }
   }
-  const folder = await cachedFolder(cacheDir, mavenEntry, report, async (building) => {
+  const folder = await cachedFolder(cacheDir, mavenEntry, async (building) => {
     report('download failed; getting the time-skipping test server once with Maven (about 15 s)');
     await withStillWorking(report, 'getting the test server', async () => {
       await copyJars(join(building, 'lib'));

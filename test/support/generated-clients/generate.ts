@@ -50,7 +50,7 @@ export async function generatePythonClient(folder: string): Promise<string> {
   const { cacheDir } = loadEmbeddedConfig();
   const entry = `openapi-python-client-${PYTHON_GENERATOR}`;
   const python = (place: string): string => join(place, 'bin', 'python');
-  const place = await cachedFolder(cacheDir, entry, silently, async (building) => {
+  const place = await cachedFolder(cacheDir, entry, async (building) => {
     await runCommand('python3', ['-m', 'venv', building], timeout);
     const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check'];
     await runCommand(

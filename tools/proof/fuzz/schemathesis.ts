@@ -16,7 +16,7 @@ const OVERTIME_MS = 120_000;
 
 /** Installs Schemathesis once, in a virtual environment in `cacheDir`. Throws CommandError. */
 export async function schemathesis(cacheDir: string, report: Report): Promise<string> {
-  const folder = await cachedFolder(cacheDir, `schemathesis-${VERSION}`, report, async (place) => {
+  const folder = await cachedFolder(cacheDir, `schemathesis-${VERSION}`, async (place) => {
     report(`installing Schemathesis ${VERSION} (about a minute, once)`);
     const timeoutMs = INSTALL_TIMEOUT_MS;
     await runCommand('python3', ['-m', 'venv', place], { timeoutMs });
