@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MONTHLY } from '../../scripts/client/monthly.ts';
-import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
-import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
+import type { Payers } from './payers.ts';
 import type { RetryingClient } from './retrying-client.ts';
 import type { Random } from './random.ts';
 
@@ -9,7 +8,6 @@ const DAY_MS = 86_400_000;
 /** Each further clock starts a day later, so some start on the 29th to 31st, which some months lack. */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
-const BETWEEN_LOOKS_MS = 300;
 const CREATED_TOGETHER = 8;
 /**
  * Every second subscription has no test clock, because a test clock shows a repeat after a crash the same instant. An edit
@@ -39,12 +37,12 @@ const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
 export interface Load {
   readonly client: RetryingClient;
   readonly random: Random;
+  readonly payers: Payers;
   /** Waits until the next advance may start. Without it an advance starts at once. */
   readonly turn?: () => Promise<void>;
   made: number;
   paid: number;
   tooLate: number;
-  pagesRepeated: number;
   commands: number;
   refunds: number;
 }
@@ -118,7 +116,9 @@ async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Pr
   const { random } = load;
   while (!enough.aborted) {
     const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
-    if (id !== undefined) await command(load, group, id);
+    if (id !== undefined) {
+      await Promise.all([command(load, group, id), load.payers.mayChangeCard(load.client, id)]);
+    }
     if (random.isTrue(NEW_CUSTOMER_CHANCE)) await make(load, group);
     await rest(random.between(...BETWEEN_COMMANDS), enough);
   }
@@ -160,7 +160,7 @@ async function make(load: Load, group: Group): Promise<void> {
       ...(isOnClock ? { testClockId: group.testClockId } : {}),
     },
   );
-  if ((await payUntilPaid(load, fwdUrl)) === 'too late') {
+  if ((await load.payers.payCheckout(fwdUrl)) === 'too late') {
     load.tooLate += 1;
     return;
   }
@@ -208,20 +208,4 @@ async function answerOf<Answer>(
   const answer = await client.post(path, body, key);
   if (answer?.status !== 200) throw new Error(`${path}: ${answer?.status} ${answer?.body}`);
   return JSON.parse(answer.body) as Answer;
-}
-
-/** Pays the checkout. `too late`: the clock advanced past the expiry of the checkout before it was paid. */
-async function payUntilPaid(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
-  const { end } = await payUntilAnswered(fwdUrl, {
-    address: addressOf(load.random),
-    withinMs: DEFINITE_WITHIN_MS,
-    betweenLooksMs: BETWEEN_LOOKS_MS,
-    reloadsBrokenPage: () => load.random.isTrue(0.5),
-    onRepeat: () => (load.pagesRepeated += 1),
-  });
-  return end;
-}
-
-function addressOf(random: Random): string {
-  return `10.${random.between(0, 255)}.${random.between(0, 255)}.${random.between(1, 254)}`;
 }

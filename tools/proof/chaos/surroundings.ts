@@ -12,6 +12,7 @@ import { Killer } from './killer.ts';
 import { SOAK, startSoak } from './soak.ts';
 import type { Load } from './load.ts';
 import { Random } from './random.ts';
+import { Payers } from './payers.ts';
 import { PaidCycles } from './refunds.ts';
 import { chargedAfter } from './report.ts';
 import { startUnreliableReceiver } from './unreliable-receiver.ts';
@@ -49,11 +50,11 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const load: Load = {
     client: new RetryingClient({ ...demo, bookFile: books.clientBook }),
     random: new Random(options.seed),
+    payers: new Payers(new Random(options.seed + 5), options.gateway),
     ...(soak && { turn: soak.turn }),
     made: 0,
     paid: 0,
     tooLate: 0,
-    pagesRepeated: 0,
     commands: 0,
     refunds: 0,
   };
