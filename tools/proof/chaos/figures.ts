@@ -9,6 +9,14 @@ export async function countCycles(sql: postgres.Sql): Promise<number> {
   return row?.n ?? 0;
 }
 
+/** True if more cycles were paid on test clocks than in real time. */
+export async function areClocksAhead(sql: postgres.Sql): Promise<boolean> {
+  const [row] = await sql<{ difference: number }[]>`
+    select coalesce(sum(case when test_clock_id is null then -1 else 1 end * cycles_charged), 0)::int
+      as difference from subscription`;
+  return (row?.difference ?? 0) > 0;
+}
+
 export async function figuresOf(
   sql: postgres.Sql,
   load: Load,
