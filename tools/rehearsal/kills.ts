@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { applyLoad, makeGroups } from '../proof/chaos/load.ts';
+import { Payers } from '../proof/chaos/payers.ts';
 import { Random } from '../proof/chaos/random.ts';
 import { chargedAfter } from '../proof/chaos/report.ts';
 import { RetryingClient } from '../proof/chaos/retrying-client.ts';
@@ -21,8 +22,9 @@ export async function killEach(rehearsal: Rehearsal, merchant: Merchant): Promis
   const bookFile = join(folder, 'answers.jsonl');
   writeFileSync(bookFile, '');
   const client = new RetryingClient({ ...merchant, bookFile });
-  const counts = { made: 0, paid: 0, tooLate: 0, pagesRepeated: 0, commands: 0, refunds: 0 };
-  const load = { client, random: new Random(1), ...counts };
+  const counts = { made: 0, paid: 0, tooLate: 0, commands: 0, refunds: 0 };
+  const payers = new Payers(new Random(2), 'sandbox');
+  const load = { client, random: new Random(1), payers, ...counts };
   const groups = await makeGroups(load, SUBSCRIPTIONS, CLOCKS);
   say(`${load.paid} subscriptions are paid; they now renew on ${CLOCKS} test clocks`);
   const enough = new AbortController();

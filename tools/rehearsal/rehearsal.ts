@@ -126,11 +126,11 @@ export class Rehearsal {
     return this.machine.run({ ...ops, command: [...(ops.service.entrypoint ?? []), ...args] });
   }
 
-  /** The lines of `ops verify.ts --adopt`, also if a record is still wrong. */
-  async adopt(): Promise<string[]> {
+  /** The lines of `ops verify.ts` with these options, also if a record is wrong. */
+  async verify(...options: string[]): Promise<string[]> {
     const ops = this.make('ops');
-    const adopt = [...(ops.service.entrypoint ?? []), 'verify.ts', '--adopt'];
-    const command = ['sh', '-c', '"$0" "$@" || :', ...adopt];
+    const verify = [...(ops.service.entrypoint ?? []), 'verify.ts', ...options];
+    const command = ['sh', '-c', '"$0" "$@" || :', ...verify];
     return (await this.machine.run({ ...ops, command })).split('\n');
   }
 

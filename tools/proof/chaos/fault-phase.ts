@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { grouped, print, styled } from '../../../cli/command-line/terminal.ts';
-import { countCycles } from './figures.ts';
+import { areClocksAhead, countCycles } from './figures.ts';
 import { KILL_KINDS } from './killer.ts';
 import type { Killer } from './killer.ts';
 import { applyLoad, makeGroups } from './load.ts';
@@ -113,11 +113,13 @@ class Progress {
   }
 
   private look(): void {
-    countCycles(this.surroundings.sql).then(
-      (count) => (this.cycles = count),
-      // The database may be down at this moment.
-      () => undefined,
-    );
+    const { sql, load, soak } = this.surroundings;
+    // The database may be down at this moment.
+    const ignored = () => undefined;
+    countCycles(sql).then((count) => (this.cycles = count), ignored);
+    // In a soak, the machine's idle time decides when clocks advance.
+    if (soak) return;
+    areClocksAhead(sql).then((isAhead) => (load.areClocksAhead = isAhead), ignored);
   }
 
   private report(): void {

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MONTHLY } from '../../scripts/client/monthly.ts';
-import { payUntilAnswered } from '../../scripts/client/retrying-payer.ts';
-import { DEFINITE_WITHIN_MS } from './retrying-client.ts';
+import type { Payers } from './payers.ts';
 import type { RetryingClient } from './retrying-client.ts';
 import type { Random } from './random.ts';
 
@@ -9,15 +8,12 @@ const DAY_MS = 86_400_000;
 /** Each further clock starts a day later, so some start on the 29th to 31st, which some months lack. */
 const CLOCKS_START_AT = Date.UTC(2027, 0, 20, 12);
 
-const BETWEEN_LOOKS_MS = 300;
 const CREATED_TOGETHER = 8;
 /**
- * Every second subscription has no test clock, because a test clock shows a repeat after a crash the same instant. An edit
- * moves its next payment to 2 to 40 s from now.
+ * Every second subscription has no test clock, because a test clock shows a repeat after a crash the same instant. A
+ * command moves its next payment to 1 to 10 s from now.
  */
 const REAL_TIME_EVERY = 2;
-/** In real time nothing falls due without a command, so that so few subscriptions share one sequence of commands. */
-const SHARE_OF_COMMANDS = 6;
 const REAL_TIME_DATE_CHANCE = 0.5;
 const TRIAL_CHANCE = 0.2;
 
@@ -39,12 +35,14 @@ const CYCLE_COUNTS = [5, 12, 1_200, 1_200, 1_200] as const;
 export interface Load {
   readonly client: RetryingClient;
   readonly random: Random;
+  readonly payers: Payers;
+  /** True while no clock may advance, because more cycles were paid on test clocks than in real time. */
+  areClocksAhead?: boolean;
   /** Waits until the next advance may start. Without it an advance starts at once. */
   readonly turn?: () => Promise<void>;
   made: number;
   paid: number;
   tooLate: number;
-  pagesRepeated: number;
   commands: number;
   refunds: number;
 }
@@ -88,14 +86,16 @@ const ADVANCE_DAYS = [3, 21] as const;
 const WHOLE_ADVANCE_OF = 10;
 /** Range of the wait between two advances of a clock, in ms. */
 const BETWEEN_ADVANCES = [500, 2_000] as const;
-/** Range of the wait between two commands of a group's merchant, in ms. */
+/** Range of the wait between two commands of a sequence, in ms. */
 const BETWEEN_COMMANDS = [8_000, 35_000] as const;
+const BETWEEN_REAL_TIME_COMMANDS = [2_000, 8_000] as const;
+const UNTIL_BEHIND_MS = 500;
 /** Chance of a new subscription after each command, to replace subscriptions that end. */
 const NEW_CUSTOMER_CHANCE = 0.05;
 
 export async function applyLoad(load: Load, group: Group, enough: AbortSignal): Promise<void> {
-  const isOnClock = group.testClockId !== null;
-  const sequences = isOnClock ? 1 : Math.ceil(group.subscriptionIds.length / SHARE_OF_COMMANDS);
+  // In real time nothing falls due without a command, and many commands wait for the outcome of a charge.
+  const sequences = group.testClockId === null ? group.subscriptionIds.length : 1;
   await Promise.all([
     keepAdvancing(load, group, enough),
     ...Array.from({ length: sequences }, () => keepCommanding(load, group, enough)),
@@ -106,6 +106,7 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
   if (group.testClockId === null) return;
   while (!enough.aborted) {
     await load.turn?.();
+    while (load.areClocksAhead && !enough.aborted) await rest(UNTIL_BEHIND_MS, enough);
     if (enough.aborted) return;
     await advance(load, group, load.random.between(...ADVANCE_DAYS));
     // If all subscriptions of a clock have ended, an advance takes no time. This wait limits the rate of such
@@ -116,11 +117,15 @@ async function keepAdvancing(load: Load, group: Group, enough: AbortSignal): Pro
 
 async function keepCommanding(load: Load, group: Group, enough: AbortSignal): Promise<void> {
   const { random } = load;
+  const isOnClock = group.testClockId !== null;
+  const [least, most] = isOnClock ? BETWEEN_COMMANDS : BETWEEN_REAL_TIME_COMMANDS;
   while (!enough.aborted) {
     const id = group.subscriptionIds[random.between(0, group.subscriptionIds.length - 1)];
-    if (id !== undefined) await command(load, group, id);
+    if (id !== undefined) {
+      await Promise.all([command(load, group, id), load.payers.mayChangeCard(load.client, id)]);
+    }
     if (random.isTrue(NEW_CUSTOMER_CHANCE)) await make(load, group);
-    await rest(random.between(...BETWEEN_COMMANDS), enough);
+    await rest(random.between(least, most), enough);
   }
 }
 
@@ -160,7 +165,7 @@ async function make(load: Load, group: Group): Promise<void> {
       ...(isOnClock ? { testClockId: group.testClockId } : {}),
     },
   );
-  if ((await payUntilPaid(load, fwdUrl)) === 'too late') {
+  if ((await load.payers.payCheckout(fwdUrl)) === 'too late') {
     load.tooLate += 1;
     return;
   }
@@ -185,7 +190,7 @@ async function command(load: Load, group: Group, subscriptionId: string): Promis
   const amount = random.between(101, 90_000);
   const far = random.between(2, 40);
   // Without a clock the date is so near that the cycle falls due during the run.
-  const date = group.testClockId === null ? Date.now() + far * 1_000 : group.nowAt + far * DAY_MS;
+  const date = group.testClockId === null ? Date.now() + far * 250 : group.nowAt + far * DAY_MS;
   const isDated = group.testClockId === null && random.isTrue(REAL_TIME_DATE_CHANCE);
   const [path, body] = isDated
     ? (['/subscription/edit', { newNextPaymentDate: date }] as const)
@@ -208,20 +213,4 @@ async function answerOf<Answer>(
   const answer = await client.post(path, body, key);
   if (answer?.status !== 200) throw new Error(`${path}: ${answer?.status} ${answer?.body}`);
   return JSON.parse(answer.body) as Answer;
-}
-
-/** Pays the checkout. `too late`: the clock advanced past the expiry of the checkout before it was paid. */
-async function payUntilPaid(load: Load, fwdUrl: string): Promise<'paid' | 'too late'> {
-  const { end } = await payUntilAnswered(fwdUrl, {
-    address: addressOf(load.random),
-    withinMs: DEFINITE_WITHIN_MS,
-    betweenLooksMs: BETWEEN_LOOKS_MS,
-    reloadsBrokenPage: () => load.random.isTrue(0.5),
-    onRepeat: () => (load.pagesRepeated += 1),
-  });
-  return end;
-}
-
-function addressOf(random: Random): string {
-  return `10.${random.between(0, 255)}.${random.between(0, 255)}.${random.between(1, 254)}`;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange } from '../../scripts/client/merchant-client.ts';
+import type { Order } from '../../scripts/client/merchant-client.ts';
 
 export interface DefiniteAnswer {
   readonly status: number;
@@ -44,37 +45,39 @@ export class RetryingClient {
   }
 
   /** Null, and an entry in {@link unanswered}, without a definite answer in {@link DEFINITE_WITHIN_MS}. */
-  async post(
-    path: string,
-    body: object,
-    key: string = randomUUID(),
-  ): Promise<DefiniteAnswer | null> {
+  post(path: string, body: object, key: string = randomUUID()): Promise<DefiniteAnswer | null> {
+    return this.ask({ method: 'POST', path, body, key });
+  }
+
+  /** As {@link post}, without an entry in the book. */
+  get(path: string): Promise<DefiniteAnswer | null> {
+    return this.ask({ method: 'GET', path });
+  }
+
+  private async ask(order: Order): Promise<DefiniteAnswer | null> {
     this.asked += 1;
-    const order = this.postUntilDefinite(path, body, key);
-    this.open.add(order);
+    const answered = this.askUntilDefinite(order);
+    this.open.add(answered);
     try {
-      return await order;
+      return await answered;
     } finally {
-      this.open.delete(order);
+      this.open.delete(answered);
     }
   }
 
-  private async postUntilDefinite(
-    path: string,
-    body: object,
-    key: string,
-  ): Promise<DefiniteAnswer | null> {
+  private async askUntilDefinite(order: Order): Promise<DefiniteAnswer | null> {
+    const { path, key } = order;
     const giveUpAt = performance.now() + DEFINITE_WITHIN_MS;
     let last = 'nothing';
     let waitMs = FIRST_WAIT_MS;
     while (performance.now() < giveUpAt) {
-      const order = { method: 'POST', path, body, key };
       const answer = await exchange(this.options, order).catch((error: unknown) => {
         last = String(error);
         return null;
       });
       if (answer !== null && isDefinite(answer)) {
-        appendFileSync(this.options.bookFile, `${JSON.stringify({ key, ...answer })}\n`);
+        if (key !== undefined)
+          appendFileSync(this.options.bookFile, `${JSON.stringify({ key, ...answer })}\n`);
         return answer;
       }
       if (answer !== null) last = `${answer.status} ${answer.body}`;

@@ -51,8 +51,10 @@ const FAULTS: readonly (readonly [name: string, fault: Readonly<Record<string, u
 const STORM = { ...refusal(429, 'rate_limit'), count: FAULT_COUNT, forMs: 2_000 };
 /** Range of the wait between two storms, in ms. */
 const BETWEEN_STORMS = [10_000, 25_000] as const;
-/** Range of the wait between two orders of a decline, and of an event fault, in ms. */
-const BETWEEN_ORDERS = [500, 2_500] as const;
+/** Range of the wait between two orders of a decline, in ms. More often, they would hit most charges. */
+const BETWEEN_DECLINES = [2_000, 8_000] as const;
+/** Range of the wait between two event faults, in ms. */
+const BETWEEN_EVENT_FAULTS = [500, 2_500] as const;
 const DECLINE = { kind: 'decline', code: 'card_declined', declineCode: 'insufficient_funds' };
 const EVENT_ACTIONS = ['drop', 'duplicate', 'before_answer'] as const;
 
@@ -81,11 +83,11 @@ export function stripeFaults(
           await double.addFault(STORM);
           ordered.storms += 1;
         }),
-        keep(BETWEEN_ORDERS, async () => {
+        keep(BETWEEN_DECLINES, async () => {
           await double.order('outcomes', { ...DECLINE, count: 1, metadata: { merchantId } });
           ordered.declines += 1;
         }),
-        keep(BETWEEN_ORDERS, async () => {
+        keep(BETWEEN_EVENT_FAULTS, async () => {
           const count = random.between(1, 4);
           await double.order('events', { action: random.pick(EVENT_ACTIONS), count });
           ordered.events += count;

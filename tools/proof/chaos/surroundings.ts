@@ -12,6 +12,7 @@ import { Killer } from './killer.ts';
 import { SOAK, startSoak } from './soak.ts';
 import type { Load } from './load.ts';
 import { Random } from './random.ts';
+import { Payers } from './payers.ts';
 import { PaidCycles } from './refunds.ts';
 import { chargedAfter } from './report.ts';
 import { startUnreliableReceiver } from './unreliable-receiver.ts';
@@ -32,11 +33,16 @@ export interface RunOptions {
   readonly temporalAway?: number;
 }
 
+/** The shortest delay of a retry plan: in real time, too, some automatic retries fall into the run. */
+const FIRST_RETRY_AFTER_MS = 60_000;
+
 export type Surroundings = Awaited<ReturnType<typeof prepare>>;
 
 export async function prepare(start: RunningStart, options: RunOptions, folder: string) {
   const { demo } = start;
   const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });
+  await sql`update merchant set settings =
+    jsonb_set(settings, '{retryPlan,delaysMs,0}', ${FIRST_RETRY_AFTER_MS}::text::jsonb)`;
   const books = {
     clientBook: join(folder, 'answers.jsonl'),
     receiverBook: join(folder, 'webhooks.jsonl'),
@@ -49,11 +55,11 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const load: Load = {
     client: new RetryingClient({ ...demo, bookFile: books.clientBook }),
     random: new Random(options.seed),
+    payers: new Payers(new Random(options.seed + 5), options.gateway),
     ...(soak && { turn: soak.turn }),
     made: 0,
     paid: 0,
     tooLate: 0,
-    pagesRepeated: 0,
     commands: 0,
     refunds: 0,
   };
