@@ -61,16 +61,8 @@ export function createMachine(folder: string, programs: string) {
   };
   const pidOf = (name: string): number | undefined =>
     table.running().find((record) => record.name === name)?.pid;
-  const signal = ({ name }: Container, kind: NodeJS.Signals): number => {
-    const pid = pidOf(name);
-    if (pid === undefined) throw new Error(`${name} does not run`);
-    process.kill(pid, kind);
-    return pid;
-  };
 
   return {
-    /** Sends a signal to the process, for example SIGSTOP. Returns its pid. */
-    signal,
     isUp: ({ name }: Container): boolean => running.has(name),
     /** Resolves when the health check succeeds. From then on a process that ends is started again. */
     async start(container: Container): Promise<void> {
@@ -104,7 +96,9 @@ export function createMachine(folder: string, programs: string) {
       runCommand('env', withVariables(container, container.command), { timeoutMs: JOB_WITHIN_MS }),
     /** Ends the process by SIGKILL, and waits until its successor is healthy. */
     async kill(container: Container): Promise<void> {
-      const pid = signal(container, 'SIGKILL');
+      const pid = pidOf(container.name);
+      if (pid === undefined) throw new Error(`${container.name} does not run`);
+      process.kill(pid, 'SIGKILL');
       const giveUpAt = performance.now() + READY_WITHIN_MS;
       while ([undefined, pid].includes(pidOf(container.name)) || !(await isHealthy(container))) {
         if (performance.now() > giveUpAt) throw new Error(`${container.name} did not come back`);
