@@ -3,7 +3,7 @@ import type { PaymentGateway } from './port.ts';
 
 /** `outcome`: the kind of the port's outcome, `rejected`, or `error`. */
 export interface GatewayObserver {
-  /** Makes a request. Default: only makes it. */
+  /** Makes the request, and returns its answer. Default: does nothing else. */
   during?: <T>(request: () => Promise<T>) => Promise<T>;
   requested(gateway: string, call: { operation: string; outcome: string }, seconds: number): void;
   /** The gateway has answered a request with 429. */

@@ -10,8 +10,8 @@ import type { WorkflowTaskSlots } from './workflow-task-slots.ts';
 /** Time in ms that running activities get to end after a stop, enough for a `drainEndpoint` activity. */
 export const GRACE_MS = 40_000;
 
-/** The default of the SDK, which has none beside slots of our own. */
-const ACTIVITIES = { type: 'fixed-size', numSlots: 100 } as const;
+/** The SDK's default, which must be given as soon as one kind of slots is our own. */
+const DEFAULT_SLOTS = { type: 'fixed-size', numSlots: 100 } as const;
 const WORKFLOW_TASK_POLLS = 12;
 /** The other polls are for the tasks of a worker's cached runs. */
 const NON_STICKY_POLLS = 1 / 3;
@@ -57,9 +57,9 @@ export function workerOptionsOf(queue: QueueName, settings: QueueSettings): Work
     ...(settings.deployment === null && { buildId: buildIdOf(settings.workflowBundle) }),
     tuner: {
       workflowTaskSlotSupplier: settings.workflowTaskSlots,
-      activityTaskSlotSupplier: ACTIVITIES,
-      localActivityTaskSlotSupplier: ACTIVITIES,
-      nexusTaskSlotSupplier: ACTIVITIES,
+      activityTaskSlotSupplier: DEFAULT_SLOTS,
+      localActivityTaskSlotSupplier: DEFAULT_SLOTS,
+      nexusTaskSlotSupplier: DEFAULT_SLOTS,
     },
     maxConcurrentWorkflowTaskPolls: WORKFLOW_TASK_POLLS,
     nonStickyToStickyPollRatio: NON_STICKY_POLLS,

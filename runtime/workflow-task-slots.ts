@@ -1,11 +1,11 @@
 import type { CustomSlotSupplier, SlotReserveContext, WorkflowSlotInfo } from '@temporalio/worker';
 
 /**
- * Workflow tasks that a worker executes at once. With more, each takes longer, and a payer's has no priority any more:
- * only tasks that no worker has taken are in the order of their priorities.
+ * Workflow tasks that a worker executes at once. Temporal gives a payer's task to a worker first; but within a worker
+ * all tasks share the time, so with more of them a payer waits longer.
  */
 const AT_ONCE = 12;
-/** With those that wait for a gateway: if it takes 1 s, a worker makes so many charges a second. */
+/** With the tasks that wait for a gateway. If each waits 1 s, a worker makes at most this many charges a second. */
 const MOST = 40;
 
 const PERMIT = {};
@@ -15,7 +15,7 @@ export class WorkflowTaskSlots implements CustomSlotSupplier<WorkflowSlotInfo> {
   readonly type = 'custom';
   private taken = 0;
   private atGateway = 0;
-  /** The first one waits longest. */
+  /** Polls without a slot, the oldest first. */
   private readonly waiting = new Set<() => void>();
 
   private get hasFree(): boolean {
@@ -36,7 +36,7 @@ export class WorkflowTaskSlots implements CustomSlotSupplier<WorkflowSlotInfo> {
   reserveSlot(_: SlotReserveContext, signal: AbortSignal): Promise<object> {
     return new Promise((resolve, reject) => {
       const take = () => resolve(PERMIT);
-      // After `take`, the SDK has not heard of the slot: it never releases it.
+      // A slot that was given just before is lost to the SDK, which will not release it.
       const abort = () => {
         if (!this.waiting.delete(take)) this.releaseSlot();
         reject(signal.reason as Error);

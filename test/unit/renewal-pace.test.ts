@@ -96,7 +96,7 @@ describe('the pace of a process', () => {
   });
 });
 
-test('after twelve waves a process charges more than 80 % of what it can, and none later than a quarter of the wave [D-59]', () => {
+test('after twelve waves a process charges over 80 % of the renewals a second that it can, and none is later than a quarter of the time that the whole wave needs [D-59]', () => {
   fc.assert(
     fc.property(fc.integer({ min: 15, max: 120 }), fc.integer({ min: 60, max: 90 }), (canDo, s) => {
       const wave = processWith(new RenewalPace(LIMITS, null));

@@ -75,7 +75,7 @@ test('a failed request gives the slot back', async () => {
   expect(given).toEqual(upTo(12));
 });
 
-test('a poll that ends before it has a slot, or before the SDK hears of it, takes none', async () => {
+test('a poll that is cancelled while it waits for a slot, or before the SDK has received its slot, takes none', async () => {
   const slots = new WorkflowTaskSlots();
   const heard = ask(slots, 11);
   const [unheard, waiting] = [new AbortController(), new AbortController()];

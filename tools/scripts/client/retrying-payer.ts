@@ -87,7 +87,7 @@ class RetryingPayer {
     this.browser = new Browser(options.address);
   }
 
-  /** Opens the page and does what it asks for. Returns the page after it; the next step opens the page that follows. */
+  /** Opens the page at `url`, and fills in its form. Returns the page that follows, and sets `url` for the next step. */
   async step(): Promise<Page> {
     const page = await this.answer(await openPage(this.url, this.browser));
     this.url = isBank(page) ? page.url : (page.refreshUrl ?? this.link);
