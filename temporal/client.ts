@@ -175,11 +175,6 @@ export function hasWorkPending({ raw }: WorkflowExecutionDescription): boolean {
   return Boolean(pendingWorkflowTask) || (pendingActivities ?? []).length > 0;
 }
 
-/** True if the present workflow task has failed. Its history then shows whether the run is stuck. */
-export function hasFailedTask({ raw }: WorkflowExecutionDescription): boolean {
-  return (raw.pendingWorkflowTask?.attempt ?? 0) > 1;
-}
-
 /** Returns null for an unknown workflow. Throws if Temporal does not answer within 4.5 s. */
 export async function describeWorkflow(
   client: Client,
@@ -230,7 +225,7 @@ export function isNotTaken(error: unknown): boolean {
 
 const FAILED_PRECONDITION = 9;
 
-/** True if the run's latest workflow tasks failed: Temporal refuses calls until one completes. */
+/** True if the run's latest workflow tasks failed or timed out: Temporal refuses calls until one completes. */
 export function isNotReady(error: unknown): boolean {
   const cause = error instanceof ServiceError ? error.cause : null;
   const status: number | null = isGrpcServiceError(cause) ? cause.code : null;

@@ -13,7 +13,6 @@ import {
   accepted,
   ANSWER_WITHIN_MS,
   describeWorkflow,
-  hasFailedTask,
   isRunning,
   startUnlessRunning,
 } from './client.ts';
@@ -95,7 +94,7 @@ class TemporalOrders {
     const options = this.startOptions(kind, order);
     if (await startUnlessRunning(this.client, kind, options)) return true;
     const description = await describeWorkflow(this.client, options.workflowId);
-    if (description === null || !hasFailedTask(description)) return false;
+    if (description === null) return false;
     if (!(await terminateIfStuck(this.client, description, this.stuck))) return false;
     return this.ensureRunning(kind, order);
   }

@@ -4,8 +4,16 @@ import proto from '@temporalio/proto';
 import type { Logger } from '../runtime/logger.ts';
 import { accepted } from './client.ts';
 
-const { EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED, EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED } =
-  proto.temporal.api.enums.v1.EventType;
+const {
+  EVENT_TYPE_WORKFLOW_TASK_COMPLETED: COMPLETED,
+  EVENT_TYPE_WORKFLOW_TASK_FAILED: FAILED,
+  EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT: TIMED_OUT,
+} = proto.temporal.api.enums.v1.EventType;
+const { TIMEOUT_TYPE_START_TO_CLOSE: START_TO_CLOSE } = proto.temporal.api.enums.v1.TimeoutType;
+const { PENDING_WORKFLOW_TASK_STATE_STARTED: STARTED } =
+  proto.temporal.api.enums.v1.PendingWorkflowTaskState;
+
+type HistoryEvent = proto.temporal.api.history.v1.IHistoryEvent;
 
 /** A run whose tasks have failed for a shorter time (in ms), for example during a deploy, is not replaced. */
 export const STUCK_AFTER_MS = 60_000;
@@ -15,19 +23,20 @@ export interface StuckOptions {
   readonly logger: Logger;
 }
 
-/** Latest history events to search. A failed task and its retry make 4 events. */
+/** Latest history events to search. Only the first of a row of failed tasks makes events. */
 const LATEST_EVENTS = 50;
 
 /**
- * Terminates a run whose workflow tasks have failed for `stuckAfterMs` without a success; a new run continues from
- * the rows (ADR 0002). True if terminated or closed by itself. Throws if Temporal is unreachable.
+ * Terminates a run whose workflow tasks have failed or timed out for `stuckAfterMs` without a success; a new run
+ * continues from the rows (ADR 0002). True if terminated or closed by itself. Throws if Temporal is unreachable.
  */
 export async function terminateIfStuck(
   client: Client,
-  { workflowId, runId, status }: WorkflowExecutionDescription,
+  description: WorkflowExecutionDescription,
   { stuckAfterMs, logger }: StuckOptions,
 ): Promise<boolean> {
-  if (status.name !== 'RUNNING') return false;
+  const { workflowId, runId, status } = description;
+  if (status.name !== 'RUNNING' || !isTaskRepeated(description)) return false;
   const failingAt = await failingSince(client, { workflowId, runId });
   if (failingAt === null || Date.now() - failingAt < stuckAfterMs) return false;
   try {
@@ -44,7 +53,12 @@ export async function terminateIfStuck(
   return true;
 }
 
-/** Returns the epoch ms of the first task failure after the last completed task. */
+/** True if a worker has the present workflow task, and has not completed an earlier attempt of it. */
+function isTaskRepeated({ raw: { pendingWorkflowTask: task } }: WorkflowExecutionDescription) {
+  return task?.state === STARTED && Number(task.attempt) > 1;
+}
+
+/** Returns the epoch ms of the first task failure or time-out after the last completed task. */
 async function failingSince(
   client: Client,
   execution: { workflowId: string; runId: string },
@@ -57,9 +71,15 @@ async function failingSince(
     }),
   );
   let sinceAt: number | null = null;
-  for (const { eventType, eventTime } of history?.events ?? []) {
-    if (eventType === COMPLETED) break;
-    if (eventType === FAILED) sinceAt = Number(eventTime?.seconds) * 1_000;
+  for (const event of history?.events ?? []) {
+    if (event.eventType === COMPLETED) break;
+    if (isFailure(event)) sinceAt = Number(event.eventTime?.seconds) * 1_000;
   }
   return sinceAt;
+}
+
+/** False for a task that no worker has started: Temporal offers it to another one. */
+function isFailure({ eventType, workflowTaskTimedOutEventAttributes }: HistoryEvent): boolean {
+  if (eventType !== TIMED_OUT) return eventType === FAILED;
+  return workflowTaskTimedOutEventAttributes?.timeoutType === START_TO_CLOSE;
 }

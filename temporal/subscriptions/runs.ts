@@ -25,7 +25,6 @@ import {
   ACCEPT_WITHIN_MS,
   accepted,
   describeWorkflow,
-  hasFailedTask,
   hasWorkPending,
   orWarn,
   setPriority,
@@ -155,15 +154,13 @@ export class SubscriptionRuns {
   ): Promise<boolean> {
     await this.snapshotOf(ref);
     const description = await this.describe(ref);
-    if (description && hasWorkPending(description)) {
-      return hasFailedTask(description) && this.replace(ref, description);
-    }
+    if (description && hasWorkPending(description)) return this.replace(ref, description);
     if (!(await isStillLate())) return false;
     await this.recheck(ref);
     return true;
   }
 
-  /** Replaces the run if its tasks have failed for a minute; true then. Throws: unreadable row. */
+  /** Replaces the run if its tasks have failed or timed out for a minute; true then. Throws: unreadable row. */
   async replaceIfStuck(ref: SubscriptionRef): Promise<boolean> {
     await this.snapshotOf(ref);
     const description = await this.describe(ref);

@@ -1,4 +1,5 @@
-import type { WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import type { WorkflowHandle, WorkflowHandleWithFirstExecutionRunId } from '@temporalio/client';
+import proto from '@temporalio/proto';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { followUp } from '../../activities/repair/decided-reviews.ts';
@@ -23,8 +24,14 @@ import { repairsOf } from '../support/repairs.ts';
 import { executeUntilAccepted } from '../support/test-environment.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
+const { PENDING_WORKFLOW_TASK_STATE_STARTED: STARTED } =
+  proto.temporal.api.enums.v1.PendingWorkflowTaskState;
+
 const DAY = 24 * 3_600_000;
 const SOON = { timeout: 60_000, interval: 100 };
+
+/** More attempts than a test lasts. */
+const ATTEMPTS_LOST = 20;
 
 /** The subscription workflows of an API that replaces a stuck run at its first failed workflow task. */
 const impatientIn = ({ client, db, taskQueuePrefix, logger }: TestEnvironment) =>
@@ -57,9 +64,42 @@ async function makeStuck(
     args: [{ state: { ...state, terms: null }, clock: null, deliver: false, needsResync: false }],
   });
   await vi.waitFor(async () => {
-    const { raw } = await handle.describe();
-    expect(raw.pendingWorkflowTask?.attempt).toBeGreaterThan(failures);
+    expect(await startedAttempt(handle)).toBeGreaterThan(failures);
   }, SOON);
+}
+
+/** The attempt of the run's workflow task that a worker has; 0 if none has it. */
+async function startedAttempt(handle: WorkflowHandle): Promise<number> {
+  const { pendingWorkflowTask: task } = (await handle.describe()).raw;
+  return task?.state === STARTED ? Number(task.attempt) : 0;
+}
+
+/**
+ * Replaces the run of the subscription with one whose workflow tasks a worker takes and never completes, as if it was
+ * killed each time. Waits until it has the third attempt.
+ */
+async function makeTimeOut(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
+  const { client } = env;
+  const handle = runOf(env, ref);
+  const state = await env.state(ref);
+  await handle.terminate('replaced by a run whose tasks time out');
+  const taskQueue = `${env.taskQueuePrefix}killed-worker`;
+  await client.workflow.start(SUBSCRIPTION_WORKFLOW, {
+    workflowId: handle.workflowId,
+    taskQueue,
+    workflowTaskTimeout: '1s',
+    args: [{ state, clock: null, deliver: false, needsResync: false }],
+  });
+  const { namespace } = client.options;
+  const request = { namespace, taskQueue: { name: taskQueue } };
+  for (let poll = 0; poll < ATTEMPTS_LOST; poll += 1) {
+    client
+      .withDeadline(Date.now() + 60_000, () =>
+        client.workflowService.pollWorkflowTaskQueue(request),
+      )
+      .catch(() => undefined); // polls of later attempts end with the server
+  }
+  await vi.waitFor(async () => expect(await startedAttempt(handle)).toBeGreaterThan(2), SOON);
 }
 
 test('a subscription whose workflow tasks keep failing continues from its row and is charged once [D-40]', async ({
@@ -95,30 +135,34 @@ test('a subscription whose workflow tasks keep failing continues from its row an
   expect((await env.book(ref)).map((charge) => charge.outcome)).toEqual(['succeeded', 'succeeded']);
 });
 
-test.concurrent('a command executes on a new run from the row, once, if the workflow tasks of the run keep failing and nothing is due [D-16, D-40]', async ({
-  env,
-}) => {
-  const ref = await env.create({ createdAt: Date.now() });
-  await payCheckout(env, ref);
-  await makeStuck(env, ref, await env.state(ref), 2);
-  const stuck = await runOf(env, ref).describe();
-  const edit = { kind: 'edit', commandId: 'cmd_edit', newAmountMinor: 2_500 } as const;
+test.concurrent.for([
+  ['keep failing', async (env, ref) => makeStuck(env, ref, await env.state(ref), 2)],
+  ['go to workers that die', makeTimeOut],
+] satisfies [string, typeof makeTimeOut][])(
+  'a command executes on a new run from the row, once, if the workflow tasks of the run %s and nothing is due [D-16, D-40]',
+  async ([, spoil], { env }) => {
+    const ref = await env.create({ createdAt: Date.now() });
+    await payCheckout(env, ref);
+    await spoil(env, ref);
+    const stuck = await runOf(env, ref).describe();
+    const edit = { kind: 'edit', commandId: 'cmd_edit', newAmountMinor: 2_500 } as const;
 
-  // The tasks have not failed for a minute yet.
-  await expect(env.workflows.execute(ref, edit)).rejects.toMatchObject({
-    code: 'service_unavailable',
-  });
-  expect((await runOf(env, ref).describe()).runId).toBe(stuck.runId);
+    // The tasks have not failed for a minute yet.
+    await expect(env.workflows.execute(ref, edit)).rejects.toMatchObject({
+      code: 'service_unavailable',
+    });
+    expect((await runOf(env, ref).describe()).runId).toBe(stuck.runId);
 
-  const done = { kind: 'result', result: { kind: 'done' } };
-  expect(await executeUntilAccepted(impatientIn(env), ref, edit)).toEqual(done);
-  const edited = await env.state(ref);
-  expect(edited.terms.amountMinor).toBe(2_500);
-  expect((await runOf(env, ref).describe()).runId).not.toBe(stuck.runId);
-  expect(await env.execute(ref, edit)).toEqual(done);
-  expect(await env.state(ref)).toEqual(edited);
-  expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
-});
+    const done = { kind: 'result', result: { kind: 'done' } };
+    expect(await executeUntilAccepted(impatientIn(env), ref, edit)).toEqual(done);
+    const edited = await env.state(ref);
+    expect(edited.terms.amountMinor).toBe(2_500);
+    expect((await runOf(env, ref).describe()).runId).not.toBe(stuck.runId);
+    expect(await env.execute(ref, edit)).toEqual(done);
+    expect(await env.state(ref)).toEqual(edited);
+    expect((await env.book(ref)).map(({ outcome }) => outcome)).toEqual(['succeeded']);
+  },
+);
 
 describe('a one-off order whose workflow tasks keep failing', () => {
   /** The payment workflows of an API or a sweep that replaces a stuck run at its first failed workflow task. */
@@ -158,10 +202,7 @@ describe('a one-off order whose workflow tasks keep failing', () => {
   async function startStuck(env: TestEnvironment, type: string, workflowId: string) {
     const taskQueue = `${env.taskQueuePrefix}billing`;
     const handle = await env.client.workflow.start(type, { workflowId, taskQueue, args: [null] });
-    await vi.waitFor(async () => {
-      const { raw } = await handle.describe();
-      expect(raw.pendingWorkflowTask?.attempt).toBeGreaterThan(1);
-    }, SOON);
+    await vi.waitFor(async () => expect(await startedAttempt(handle)).toBeGreaterThan(1), SOON);
     return handle;
   }
 
