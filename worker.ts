@@ -176,7 +176,7 @@ workers.push(
         ...workerOptionsOf(queue, {
           taskQueuePrefix: config.taskQueuePrefix,
           activities,
-          activityInterceptor,
+          activityInterceptor: activityInterceptor(() => workflowTaskSlots.serveCaller()),
           workflowBundle,
           workflowTaskSlots,
           deployment: config.deployment,

@@ -1,25 +1,40 @@
 import type { CustomSlotSupplier, SlotReserveContext, WorkflowSlotInfo } from '@temporalio/worker';
 
-/**
- * Workflow tasks that a worker executes at once. Temporal gives a payer's task to a worker first; but within a worker
- * all tasks share the time, so with more of them a payer waits longer.
- */
-const AT_ONCE = 12;
-/** With the tasks that wait for a gateway. If each waits 1 s, a worker makes at most this many charges a second. */
+/** Workflow tasks that a worker executes at once. If each waits 1 s for a gateway, it makes at most as many charges a second. */
 const MOST = 40;
+/**
+ * The same while payers or merchants wait: Temporal gives their task to a worker first; but within a worker all tasks share
+ * the time, so with more of them a caller waits longer.
+ */
+const BESIDE_CALLERS = 12;
+/** How long a caller's task lowers the number. */
+const CALLERS_MS = 5_000;
 
 const PERMIT = {};
 
-/** The slots of a worker's workflow tasks. A task that waits for a gateway lends its slot to another one. */
+/** The slots of a worker's workflow tasks. Beside callers, a task that waits for a gateway lends its slot to another one. */
 export class WorkflowTaskSlots implements CustomSlotSupplier<WorkflowSlotInfo> {
   readonly type = 'custom';
+  private readonly now: () => number;
   private taken = 0;
+  private callersUntil = -Infinity;
   private atGateway = 0;
   /** Polls without a slot, the oldest first. */
   private readonly waiting = new Set<() => void>();
 
+  /** `now`: a clock in ms. */
+  constructor(now: () => number = () => performance.now()) {
+    this.now = now;
+  }
+
   private get hasFree(): boolean {
-    return this.taken < Math.min(MOST, AT_ONCE + this.atGateway);
+    const hasCallers = this.now() < this.callersUntil;
+    return this.taken < (hasCallers ? Math.min(MOST, BESIDE_CALLERS + this.atGateway) : MOST);
+  }
+
+  /** Call when a worker begins work for which a payer or a merchant waits. */
+  serveCaller(): void {
+    this.callersUntil = this.now() + CALLERS_MS;
   }
 
   /** Lends a slot for the time of `request`. */

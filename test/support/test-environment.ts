@@ -218,7 +218,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
           ...workerOptionsOf(queue, {
             taskQueuePrefix,
             activities: activitiesOn(queue),
-            activityInterceptor,
+            activityInterceptor: activityInterceptor(() => undefined),
             workflowBundle: { codePath: inject('workflowBundlePath') },
             workflowTaskSlots: new WorkflowTaskSlots(),
             deployment: null,

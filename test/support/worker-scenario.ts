@@ -65,7 +65,7 @@ export async function openWorkerScenario(
           connection: server.nativeConnection,
           taskQueue: env.taskQueuePrefix + queue,
           activities: env.activities,
-          interceptors: { activity: [activityInterceptor] },
+          interceptors: { activity: [activityInterceptor(() => undefined)] },
         }),
       ),
     );

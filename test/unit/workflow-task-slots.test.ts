@@ -11,11 +11,11 @@ const CONTEXT = {
 } as const;
 
 /** Asks for `count` slots, one after another, and notes the numbers of those that were given. */
-function ask(slots: WorkflowTaskSlots, count: number, signal = new AbortController().signal) {
+function ask(slots: WorkflowTaskSlots, count: number, signal?: AbortSignal) {
   const given: number[] = [];
   const refused: number[] = [];
   for (let number = 1; number <= count; number += 1) {
-    slots.reserveSlot(CONTEXT, signal).then(
+    slots.reserveSlot(CONTEXT, signal ?? new AbortController().signal).then(
       () => given.push(number),
       () => refused.push(number),
     );
@@ -25,8 +25,46 @@ function ask(slots: WorkflowTaskSlots, count: number, signal = new AbortControll
 
 const upTo = (last: number) => Array.from({ length: last }, (_, index) => index + 1);
 
-test('twelve workflow tasks are executed at once, and the others follow in their order', async () => {
+/** Slots beside callers that are served until `clock.now` is 5,000. */
+function besideCallers() {
+  const clock = { now: 0 };
+  const slots = new WorkflowTaskSlots(() => clock.now);
+  slots.serveCaller();
+  return { clock, slots };
+}
+
+test('without callers forty workflow tasks are executed at once', async () => {
   const slots = new WorkflowTaskSlots();
+  const { given } = ask(slots, 42);
+  await turn();
+  expect(given).toEqual(upTo(40));
+  expect(slots.tryReserveSlot()).toBeNull();
+
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(41));
+});
+
+test('from a task of a caller on, twelve tasks are executed at once for five seconds', async () => {
+  const { clock, slots } = besideCallers();
+  const { given } = ask(slots, 50);
+  await turn();
+  expect(given).toEqual(upTo(12));
+
+  clock.now = 3_000;
+  slots.serveCaller();
+  clock.now = 7_999;
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(13));
+  clock.now = 8_000;
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(42));
+});
+
+test('beside callers the other tasks follow in their order', async () => {
+  const { slots } = besideCallers();
   const { given } = ask(slots, 14);
   await turn();
   expect(given).toEqual(upTo(12));
@@ -43,8 +81,8 @@ test('twelve workflow tasks are executed at once, and the others follow in their
   expect(slots.tryReserveSlot()).toBeNull();
 });
 
-test('a task lends its slot while it waits for a gateway, up to 40 tasks', async () => {
-  const slots = new WorkflowTaskSlots();
+test('beside callers a task lends its slot while it waits for a gateway, up to 40 tasks', async () => {
+  const { slots } = besideCallers();
   const { given } = ask(slots, 60);
   const answers: (() => void)[] = [];
   const request = () => slots.lendDuring(() => new Promise<void>((done) => answers.push(done)));
@@ -67,7 +105,7 @@ test('a task lends its slot while it waits for a gateway, up to 40 tasks', async
 });
 
 test('a failed request gives the slot back', async () => {
-  const slots = new WorkflowTaskSlots();
+  const { slots } = besideCallers();
   const failed = slots.lendDuring(() => Promise.reject(new Error('no connection')));
   await expect(failed).rejects.toThrow('no connection');
   const { given } = ask(slots, 13);
@@ -76,7 +114,7 @@ test('a failed request gives the slot back', async () => {
 });
 
 test('a poll that is cancelled while it waits for a slot, or before the SDK has received its slot, takes none', async () => {
-  const slots = new WorkflowTaskSlots();
+  const { slots } = besideCallers();
   const heard = ask(slots, 11);
   const [unheard, waiting] = [new AbortController(), new AbortController()];
   const twelfth = ask(slots, 1, unheard.signal);
