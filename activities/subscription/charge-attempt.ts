@@ -1,14 +1,16 @@
 import { loadRetryPlan } from '../../db/repositories/merchants/settings.ts';
-import { recordUndecided } from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
+import { openAttemptRow } from '../../db/repositories/subscriptions/open-attempt.ts';
+import type { Opening } from '../../db/repositories/subscriptions/open-attempt.ts';
+import type { Settlement } from '../../domain/settlement.ts';
+import { findCommand } from '../../db/repositories/subscriptions/transitions.ts';
 import {
   isChargeable,
-  openAttemptRow,
-  settleCycle,
-} from '../../db/repositories/subscriptions/cycles.ts';
-import type { ChargeableState, Opening } from '../../db/repositories/subscriptions/cycles.ts';
-import type { Settlement } from '../../domain/settlement.ts';
-import { findCommand, recordLookup } from '../../db/repositories/subscriptions/transitions.ts';
+  withoutCommand,
+  writeChange,
+  writeLookup,
+} from '../../db/repositories/subscriptions/write-change.ts';
+import type { ChargeableState } from '../../db/repositories/subscriptions/write-change.ts';
 import type { Db } from '../../db/client.ts';
 import {
   applyOutcome,
@@ -64,11 +66,10 @@ export function createChargingActivities(deps: ChargingDeps) {
       failpoint('after_opening');
       const { merchantId, subscriptionId } = input.state;
       const stream = { merchantId, streamId: subscriptionId };
-      if (opened.kind !== 'opened') {
+      if (opened.kind === 'adopt') {
         // The process that recorded the transition may have died before it delivered the events.
         await deps.wakeStream(stream);
-        const result = opened.kind === 'repeated' ? opened.result : null;
-        return { kind: 'adopt', state: opened.state, result };
+        return opened;
       }
       const { state, attempt } = opened;
       const { openAttempt } = state;
@@ -94,11 +95,8 @@ export function createChargingActivities(deps: ChargingDeps) {
       const cycle = { subscriptionId, cycleNumber: state.owed.cycleNumber };
       const settlement = await collect(deps, attempt, cycle, limits);
       if (isUnchanged(attempt, settlement)) {
-        if (settlement.kind === 'unknown' || settlement.kind === 'unsent') {
-          await recordUndecided(deps.db, attempt, settlement);
-        }
         const waiting = { ...state, openAttempt: postponed(state, openAttempt, realNowAt) };
-        const newer = await recordLookup(deps.db, waiting);
+        const newer = await writeLookup(deps.db, waiting, attempt, settlement);
         if (newer) return adoption(deps.db, state, newer);
         return state === input.state
           ? { kind: 'pending' }
@@ -135,20 +133,16 @@ async function settle(
   attempt: Attempt,
   settlement: Settlement,
 ): Promise<ChargeAttemptResult> {
-  const { merchantId, subscriptionId } = state;
+  const { merchantId } = state;
   return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
     const { nowAt, realNowAt } = input;
     const outcome = await outcomeOf(tx, merchantId, settlement);
     const applied = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
     const place = takePlace(places, applied.state, realNowAt);
     const change = { ...applied, state: { ...applied.state, ...place } };
-    const transitionId = `${subscriptionId}:${change.state.version}`;
     const result = resultOf(state.openAttempt, outcome, change.state);
-    const recorded = await settleCycle(tx, attempt, settlement, {
-      transition: { change, transitionId, command: null, nowAt },
-      before: state,
-      result,
-    });
+    const settled = { settles: attempt, settlement, before: state, result };
+    const recorded = await writeChange(tx, withoutCommand(change, nowAt), settled);
     // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
     if (recorded.kind !== 'recorded') return adoption(tx, state, recorded.state);
     failpoint('before_settling_commits');

@@ -4,13 +4,10 @@ import {
   loadSnapshot,
   recordClockReached,
   recordHold,
-  recordTransition,
 } from '../../db/repositories/subscriptions/transitions.ts';
-import type {
-  NotMoved,
-  Transition,
-  VersionRef,
-} from '../../db/repositories/subscriptions/transitions.ts';
+import type { VersionRef } from '../../db/repositories/subscriptions/read.ts';
+import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
+import type { NotMoved, Transition } from '../../db/repositories/subscriptions/write-change.ts';
 import type { StreamRef } from '../../domain/events.ts';
 import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { Place } from '../../domain/subscription/renewal-places.ts';
@@ -32,7 +29,7 @@ export function createTransitionActivities(
   >,
 ) {
   return {
-    /** Records one transition once, with the delay of the next charge. `recordTransition` describes the result. */
+    /** Records one transition once, with the delay of the next charge. `writeChange` describes the result. */
     async record({
       realNowAt,
       ...given
@@ -42,7 +39,7 @@ export function createTransitionActivities(
       const place = takePlace(deps.places, given.change.state, realNowAt);
       const change = { ...given.change, state: { ...given.change.state, ...place } };
       const transition = { ...given, change: linked(deps.links, change) };
-      const recorded = await recordTransition(deps.db, transition);
+      const recorded = await writeChange(deps.db, transition);
       failpoint('after_transition');
       // A repeat, too: the process of the first call may have died before the delivery.
       if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
@@ -52,7 +49,7 @@ export function createTransitionActivities(
       if (recorded.kind !== 'recorded') return recorded;
       const { merchantId, subscriptionId, latest } = transition.change.state;
       if (latest.kind === 'trial_begun') deps.endPayerPriority({ merchantId, subscriptionId });
-      return { ...recorded, place };
+      return { kind: 'recorded', place };
     },
 
     /** Requests the delivery of the stream's pending webhook events. Never throws. A repeat is safe. */

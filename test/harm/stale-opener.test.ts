@@ -3,7 +3,8 @@ import { actionForCommand, actionForStep } from '../../domain/subscription/actio
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { ChargeAttemptInput } from '../../activities/subscription/charge-attempt.ts';
-import { isChargeable, openAttemptRow } from '../../db/repositories/subscriptions/cycles.ts';
+import { openAttemptRow } from '../../db/repositories/subscriptions/open-attempt.ts';
+import { isChargeable } from '../../db/repositories/subscriptions/write-change.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';

@@ -29,7 +29,11 @@ type NewAttempt = Pick<
   | 'currency'
   | 'createdAt'
   | 'cause'
->;
+  // Of a charge in the gateway's book.
+  | 'gatewayChargeId'
+  | 'sentAt'
+  | 'settledAt'
+> & { state?: 'SENDING' | 'DECLINED' };
 
 /**
  * Inserts an attempt as SENDING: if the process dies before the send, the charge is looked up. The caller must hold
@@ -42,12 +46,12 @@ export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt
   const [attempt] = await tx
     .insert(paymentAttempts)
     .values({
+      state: 'SENDING',
       ...opened,
       id: newId('att', createdAt, randomBytes),
       gateway: ofMethod(paymentMethods.gateway),
       gatewayKey: chargeKey(intentId, attemptNumber),
       gatewayMethodId: ofMethod(paymentMethods.gatewayMethodId),
-      state: 'SENDING',
     })
     .onConflictDoNothing()
     .returning();
