@@ -81,18 +81,17 @@ export async function adoptCycleCharge(
     const createdAt = state.testClockId === null ? lost.createdAt : date;
     const dueAt = Math.min(date, createdAt);
     const { intentId, amountMinor, currency } = lost;
-    const inserted = await insertCycleIntent(tx, order, {
+    const inserted = await insertCycleIntent(tx, order, state.terms, {
       intentId,
       cycleNumber,
       amountMinor,
       currency,
       createdAt,
       dueAt,
-      hasUpfrontAmount: state.terms.upfrontAmountMinor !== null,
       paymentMethodId: null,
       adoptedAt: Date.now(),
     });
-    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted);
+    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.source);
     await adoptAttempt(tx, lost, {
       paymentMethodId,
       createdAt,

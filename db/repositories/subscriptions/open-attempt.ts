@@ -1,19 +1,23 @@
-import { and, inArray } from 'drizzle-orm';
 import { intentIdOfCycle } from '../../../domain/ids.ts';
 import { applyAdoption } from '../../../domain/subscription/apply-attempt.ts';
 import type { Effects } from '../../../domain/subscription/change.ts';
 import type { CommandResult } from '../../../domain/subscription/commands.ts';
 import { stateDifferences } from '../../../domain/subscription/ledger.ts';
-import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import { isChargeable } from '../../../domain/subscription/state.ts';
+import type {
+  ChargeableState,
+  SubscriptionRef,
+  SubscriptionState,
+} from '../../../domain/subscription/state.ts';
 import { inTransaction } from '../../client.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { hasValues, isRecord } from '../records.ts';
-import { OPEN_STATES } from './attempts.ts';
+import { isOpenOn } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
 import { lockRow } from './read.ts';
-import { isChargeable, writeChange } from './write-change.ts';
-import type { ChargeableState, Transition } from './write-change.ts';
+import { writeChange } from './write-change.ts';
+import type { Transition } from './write-change.ts';
 
 /**
  * `opened`: the open attempt of `state`, which equals the row's state; `isFresh`: this call opened it, so no process has
@@ -38,11 +42,13 @@ export async function openAttemptRow(
   opening: Opening | null,
 ): Promise<Opened> {
   return db.transaction(async (tx): Promise<Opened> => {
-    const written = opening && (await writeOpening(tx, state, opening));
+    const change = { state, effects: opening?.effects ?? {}, events: [] };
+    const written = opening && (await writeChange(tx, { ...opening, change }, { opens: true }));
     if (written?.kind === 'recorded' && written.opened) {
       return { kind: 'opened', state, attempt: written.opened, isFresh: true };
     }
     const { state: row, lastTransitionId } = await lockRow(tx, state);
+    // Only an adopted attempt keeps a row of the version before from the transition.
     if (opening && written?.kind === 'stale' && row.version === state.version - 1) {
       const adopted = await openAdopted(tx, row, opening.nowAt);
       return { kind: 'adopt', state: adopted ?? row, result: null };
@@ -62,11 +68,6 @@ export async function openAttemptRow(
   });
 }
 
-function writeOpening(tx: Db, state: ChargeableState, { effects, ...identity }: Opening) {
-  const change = { state, effects, events: [] };
-  return writeChange(tx, { change, ...identity }, { opens: state });
-}
-
 /**
  * Opens the attempt of the next cycle that was copied from the gateway's book. Null if there is none, or an attempt is
  * open. The subscription's run must not be newer than the row. `nowAt`: the subscription's own time.
@@ -84,12 +85,7 @@ export async function openAdopted(
       .select({ attempt: paymentAttempts, dueAt: paymentIntents.dueAt })
       .from(paymentAttempts)
       .innerJoin(paymentIntents, isRecord(paymentIntents, merchantId, intentId))
-      .where(
-        and(
-          hasValues(paymentAttempts, { merchantId, intentId }),
-          inArray(paymentAttempts.state, OPEN_STATES),
-        ),
-      );
+      .where(isOpenOn(merchantId, intentId));
     if (!adopted || openAttempt !== null) return null;
     const { attempt, dueAt } = adopted;
     const charge = { ...attempt, dueAt: dueAt ?? nowAt };

@@ -1,4 +1,4 @@
-import { and, inArray, notExists, param, sql } from 'drizzle-orm';
+import { and, notExists, param, sql } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import type { EventDraft } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
@@ -7,11 +7,12 @@ import type { Change, Effects } from '../../../domain/subscription/change.ts';
 import type { CommandKind, CommandResult } from '../../../domain/subscription/commands.ts';
 import { wakeAt } from '../../../domain/subscription/decide.ts';
 import type {
-  OpenAttempt,
+  ChargeableState,
   OwedCycle,
   SubscriptionRef,
   SubscriptionState,
 } from '../../../domain/subscription/state.ts';
+import type { Terms } from '../../../domain/subscription/terms.ts';
 import { inTransaction } from '../../client.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
@@ -22,14 +23,8 @@ import {
 } from '../../schema/subscriptions.ts';
 import { deleteUnusedMethod, setMethodLive } from '../customers/payment-methods.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
-import { hasValues, isRecord, timestamp } from '../records.ts';
-import {
-  insertAttempt,
-  OPEN_STATES,
-  recordUndecided,
-  setPending,
-  settleAttempt,
-} from './attempts.ts';
+import { isRecord, timestamp } from '../records.ts';
+import { insertAttempt, isOpenOn, recordUndecided, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
 import { appendDrafts } from './events.ts';
 import type { EventSource } from './events.ts';
@@ -65,38 +60,21 @@ export function withoutCommand(change: Change, nowAt: number): Transition {
 /** The merchant's order data: the columns that are only stored and returned. */
 export type SubscriptionOrder = Omit<
   typeof subscriptions.$inferInsert,
-  | keyof ReturnType<typeof rowOf>
-  | 'merchantId'
-  | 'id'
-  | 'customerId'
+  | keyof (Row & ReturnType<typeof createdWith>)
   | 'normalEmail'
-  | 'lastTransitionId'
-  | 'testClockId'
-  | 'clockReachedAt'
-  | 'presentmentCurrency'
-  | 'createdAt'
   | 'insertedAt'
   | 'updatedAt'
   | 'workflowStartedAt'
 >;
 
-export interface ChargeableState extends SubscriptionState {
-  owed: OwedCycle;
-  openAttempt: OpenAttempt;
-}
-
-export function isChargeable(state: SubscriptionState): state is ChargeableState {
-  return state.owed !== null && state.openAttempt !== null;
-}
-
 /**
- * What the change writes besides the subscription. `creates`: the subscription is new, and an owed cycle gets its intent.
- * `opens`: the open attempt of the new state, as SENDING, and a missing intent. `settles`: the outcome of the attempt
- * of `before`; `result` is that of the command that requested the attempt.
+ * What the change writes of the owed cycle. `creates`: the intent, and the row, with its order. `opens`: the open attempt,
+ * as SENDING, and a missing intent. `settles`: the outcome of the attempt of `before`; `result` is that of the command
+ * that requested the attempt.
  */
-export type Part =
+export type CycleWrite =
   | { creates: SubscriptionOrder }
-  | { opens: ChargeableState }
+  | { opens: true }
   | {
       settles: Attempt;
       settlement: Settlement;
@@ -121,14 +99,14 @@ export type NotMoved =
 export async function writeChange(
   db: Db,
   { change: { state, effects, events }, transitionId, command, nowAt }: Transition,
-  part: Part | null = null,
+  cycle: CycleWrite | null = null,
 ): Promise<Written> {
   return inTransaction(db, async (tx): Promise<Written> => {
     const known = command && (await findCommand(tx, state, command.commandId));
     if (known) {
       return { kind: 'repeated', state: (await loadRow(tx, state)).state, result: known.result };
     }
-    const [order] = await writeRow(tx, state, transitionId, part);
+    const [order] = await writeRow(tx, state, transitionId, cycle);
     if (!order) return reasonNotMoved(tx, state, transitionId, command?.result ?? null);
     if (command) {
       const { merchantId, subscriptionId } = state;
@@ -137,11 +115,10 @@ export async function writeChange(
         .values({ merchantId, subscriptionId, ...command, acceptedAt: nowAt });
     }
     await applyEffects(tx, state, effects);
-    const { opened, created, ...source } = part
-      ? await writePart(tx, state, order, nowAt, part)
-      : NONE;
-    await appendDrafts(tx, order, created ? [created, ...events] : events, source);
-    return opened ? { kind: 'recorded', opened } : { kind: 'recorded' };
+    const written = cycle && (await writeCycle(tx, state, order, nowAt, cycle));
+    const drafts = written?.created ? [written.created, ...events] : events;
+    await appendDrafts(tx, order, drafts, written?.source);
+    return written?.opened ? { kind: 'recorded', opened: written.opened } : { kind: 'recorded' };
   });
 }
 
@@ -150,48 +127,40 @@ async function writeRow(
   tx: Db,
   state: SubscriptionState,
   transitionId: string,
-  part: Part | null,
+  cycle: CycleWrite | null,
 ): Promise<Order[]> {
   const entry = entryRow(state);
   const row = { ...rowOf(state), lastTransitionId: transitionId };
   const write =
-    part && 'creates' in part
-      ? insertOf(tx, row, part.creates)
-      : moveOf(tx, row, part && 'opens' in part ? part.opens : null, entry === null);
+    cycle && 'creates' in cycle
+      ? insertOf(tx, row, cycle.creates)
+      : moveOf(tx, row, cycle !== null && 'opens' in cycle, entry === null);
   return entry ? withEntry(tx, write, entry) : write;
 }
 
 type Row = ReturnType<typeof rowOf> & { lastTransitionId: string };
 
 function insertOf(tx: Db, row: Row, order: SubscriptionOrder) {
-  const { merchantId, subscriptionId: id, customerId, testClockId, createdAt } = row.state;
+  const normalEmail = emailNormalForm(order.customerDetails.email);
   return tx
     .insert(subscriptions)
-    .values({
-      ...order,
-      ...row,
-      merchantId,
-      id,
-      customerId,
-      normalEmail: emailNormalForm(order.customerDetails.email),
-      testClockId,
-      clockReachedAt: testClockId === null ? null : createdAt,
-      presentmentCurrency: row.currency,
-      createdAt,
-    })
+    .values({ ...order, ...row, ...createdWith(row.state), normalEmail })
     .returning(ORDER);
 }
 
-function moveOf(tx: Db, row: Row, opens: ChargeableState | null, hasNoEntry: boolean) {
+function moveOf(tx: Db, row: Row, opensAttempt: boolean, hasNoEntry: boolean) {
   const { state } = row;
   const wakeAt = hasNoEntry
     ? sql`least(${subscriptions.wakeAt}, ${param(row.wakeAt, subscriptions.wakeAt)})`
     : row.wakeAt;
   const isBefore = isVersion({ ...state, version: state.version - 1 });
+  // An attempt that was adopted from the gateway's book comes before the one to open.
+  const open = isOpenOn(state.merchantId, state.owed?.intentId ?? '');
+  const others = tx.select({ id: paymentAttempts.id }).from(paymentAttempts).where(open);
   return tx
     .update(subscriptions)
     .set({ ...row, wakeAt, updatedAt: sql`now()` })
-    .where(and(isBefore, opens ? hasNoOpenAttempt(tx, opens) : undefined))
+    .where(and(isBefore, opensAttempt ? notExists(others) : undefined))
     .returning(ORDER);
 }
 
@@ -208,6 +177,22 @@ function rowOf(state: SubscriptionState) {
     wakeAt: wakeAt(state),
     // A run that records a state is not held.
     heldAt: null,
+  };
+}
+
+/** Returns the columns of `state` that never change, and the first value of `clockReachedAt`. */
+function createdWith(state: SubscriptionState) {
+  const { merchantId, subscriptionId: id, customerId, testClockId, createdAt, terms } = state;
+  const clockReachedAt = testClockId === null ? null : createdAt;
+  const presentmentCurrency = terms.currency;
+  return {
+    merchantId,
+    id,
+    customerId,
+    testClockId,
+    createdAt,
+    clockReachedAt,
+    presentmentCurrency,
   };
 }
 
@@ -251,21 +236,6 @@ function withEntry(
   return tx.with(row, recorded).select().from(row);
 }
 
-/** An adopted attempt comes before the one to open. */
-function hasNoOpenAttempt(tx: Db, { merchantId, owed: { intentId } }: ChargeableState) {
-  return notExists(
-    tx
-      .select({ id: paymentAttempts.id })
-      .from(paymentAttempts)
-      .where(
-        and(
-          hasValues(paymentAttempts, { merchantId, intentId }),
-          inArray(paymentAttempts.state, OPEN_STATES),
-        ),
-      ),
-  );
-}
-
 async function reasonNotMoved(
   tx: Db,
   { version, ...ref }: SubscriptionState,
@@ -296,30 +266,21 @@ async function applyEffects(tx: Db, ref: SubscriptionRef, effects: Effects): Pro
   if (effects.releasesLinkUse) await releaseLinkUse(tx, ref);
 }
 
-interface PartWritten extends EventSource {
-  created?: EventDraft;
-  opened?: Attempt;
+interface CycleWritten {
+  created?: EventDraft | undefined;
+  opened?: Attempt | null;
+  source?: EventSource | undefined;
 }
 
-const NONE: PartWritten = {};
-
-async function writePart(
+async function writeCycle(
   tx: Db,
   state: SubscriptionState,
   order: Order,
   nowAt: number,
-  part: Part,
-): Promise<PartWritten> {
-  if ('creates' in part) {
-    const { owed, createdAt } = state;
-    const first =
-      owed &&
-      (await insertCycleIntent(tx, order, cycleIntentOf({ ...state, owed }, createdAt, null)));
-    // The ids of these events are random.
-    return first ? { created: first.created, facts: first.facts } : NONE;
-  }
-  if ('opens' in part) return openAttempt(tx, part.opens, order);
-  const { settles: attempt, settlement, before, result } = part;
+  cycle: CycleWrite,
+): Promise<CycleWritten> {
+  if (!('settles' in cycle)) return writeOwedCycle(tx, state, order);
+  const { settles: attempt, settlement, before, result } = cycle;
   const hasUpfrontAmount = state.terms.upfrontAmountMinor !== null;
   const facts = await settleAttempt(tx, attempt, settlement, nowAt, hasUpfrontAmount);
   const { commandId } = before.openAttempt;
@@ -329,56 +290,61 @@ async function writePart(
       .set({ result })
       .where(and(isCommand(state, commandId), sql`${subscriptionCommands.result} is null`));
   }
-  return { facts, cause: { key: attempt.gatewayKey, dueAt: before.owed.dueAt } };
+  return { source: { facts, cause: { key: attempt.gatewayKey, dueAt: before.owed.dueAt } } };
 }
 
-async function openAttempt(tx: Db, state: ChargeableState, order: Order): Promise<PartWritten> {
-  const { merchantId, openAttempt: open } = state;
-  const { attemptNumber, trigger, cause, paymentMethodId, startedAt: createdAt } = open;
-  const intent = cycleIntentOf(state, createdAt, paymentMethodId);
-  const { intentId, amountMinor, currency } = intent;
+/** Inserts the intent of the owed cycle if it is missing, and the open attempt. None is owed during a trial. */
+async function writeOwedCycle(
+  tx: Db,
+  { merchantId, owed, openAttempt: open, terms, createdAt: subscribedAt }: SubscriptionState,
+  order: Order,
+): Promise<CycleWritten> {
+  if (!owed) return {};
+  const { intentId, cycleNumber, amountMinor, dueAt } = owed;
+  const { currency } = terms;
+  const createdAt = open?.startedAt ?? subscribedAt;
+  const paymentMethodId = open?.paymentMethodId ?? null;
+  const cycle = { intentId, cycleNumber, amountMinor, currency, createdAt, dueAt, paymentMethodId };
   // Pipelined: the connection executes both statements in this order.
   const [inserted, opened] = await Promise.all([
-    insertCycleIntent(tx, order, intent),
-    insertAttempt(tx, {
-      merchantId,
-      intentId,
-      attemptNumber,
-      sessionId: open.sessionId ?? null,
-      trigger,
-      cause,
-      paymentMethodId,
-      amountMinor,
-      currency,
-      createdAt,
-    }),
+    insertCycleIntent(tx, order, terms, cycle),
+    open &&
+      insertAttempt(tx, {
+        merchantId,
+        intentId,
+        attemptNumber: open.attemptNumber,
+        sessionId: open.sessionId ?? null,
+        trigger: open.trigger,
+        cause: open.cause,
+        paymentMethodId: open.paymentMethodId,
+        amountMinor,
+        currency,
+        createdAt,
+      }),
   ]);
-  if (!opened) throw new Error(`${intentId} has an open attempt, or an attempt ${attemptNumber}`);
-  if (!inserted) await setPending(tx, opened);
-  return { ...inserted, opened };
+  if (open && !opened) throw new Error(`${intentId} has another attempt`);
+  if (opened && !inserted) await setPending(tx, opened);
+  // The ids of the events of a creation are random.
+  const source = open ? inserted?.source : { facts: inserted?.source.facts };
+  return { created: inserted?.created, opened, source };
 }
 
-/** `paymentMethodId`: the method of the attempt that is opened at once; null if none is. */
-function cycleIntentOf(
-  { owed, terms }: SubscriptionState & { owed: OwedCycle },
-  createdAt: number,
-  paymentMethodId: string | null,
-) {
-  const { intentId, cycleNumber, amountMinor, dueAt } = owed;
-  const { currency, upfrontAmountMinor } = terms;
-  const hasUpfrontAmount = upfrontAmountMinor !== null;
-  const cycle = { intentId, cycleNumber, amountMinor, currency, createdAt, dueAt };
-  return { ...cycle, hasUpfrontAmount, paymentMethodId };
-}
-
-/** `adoptedAt`: set if the intent comes from the gateway's book, not from the subscription's run. */
-type CycleIntent = ReturnType<typeof cycleIntentOf> & { adoptedAt?: number };
+/**
+ * `paymentMethodId`: the method of the attempt that is opened at once; null if none is. `adoptedAt`: set if the intent
+ * comes from the gateway's book, not from the subscription's run.
+ */
+type CycleIntent = Pick<OwedCycle, 'intentId' | 'cycleNumber' | 'amountMinor' | 'dueAt'> &
+  Pick<
+    typeof paymentIntents.$inferInsert,
+    'currency' | 'createdAt' | 'paymentMethodId' | 'adoptedAt'
+  >;
 
 /** Inserts the cycle's intent and returns its event, which the caller must store. Null if the intent exists. */
 export async function insertCycleIntent(
   tx: Db,
   order: Order,
-  { intentId, hasUpfrontAmount, ...cycle }: CycleIntent,
+  { upfrontAmountMinor }: Pick<Terms, 'upfrontAmountMinor'>,
+  { intentId, ...cycle }: CycleIntent,
 ) {
   const [intent] = await tx
     .insert(paymentIntents)
@@ -394,8 +360,8 @@ export async function insertCycleIntent(
   if (!intent) return null;
   const created = intentEvent('intent.created', intentId, cycle.createdAt, 'CREATED');
   // The event comes before the first attempt, so it has no card.
-  const facts = factsOf(intent, null, hasUpfrontAmount);
-  return { created, facts, cause: { key: intentId, dueAt: cycle.dueAt } };
+  const facts = factsOf(intent, null, upfrontAmountMinor !== null);
+  return { created, source: { facts, cause: { key: intentId, dueAt: cycle.dueAt } } };
 }
 
 /**

@@ -21,8 +21,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'events are written outside the transaction that causes them',
     file: 'db/repositories/subscriptions/write-change.ts',
-    find: 'await appendDrafts(tx, order, created',
-    replace: 'void appendDrafts(db, order, created',
+    find: 'await appendDrafts(tx, order, drafts, written?.source);',
+    replace: 'void appendDrafts(db, order, drafts, written?.source).catch(() => undefined);',
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
