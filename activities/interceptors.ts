@@ -1,7 +1,7 @@
 import type { Context } from '@temporalio/activity';
 import { ApplicationFailure } from '@temporalio/common';
 import type { ActivityInterceptorsFactory } from '@temporalio/worker';
-import type { Transition } from '../db/repositories/subscriptions/transitions.ts';
+import type { Transition } from '../db/repositories/subscriptions/write-change.ts';
 import type { OrderKind } from '../domain/order.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
 import { within } from '../runtime/time-limit.ts';

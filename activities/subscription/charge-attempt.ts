@@ -1,14 +1,14 @@
 import { loadRetryPlan } from '../../db/repositories/merchants/settings.ts';
-import { recordUndecided } from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
-import {
-  isChargeable,
-  openAttemptRow,
-  settleCycle,
-} from '../../db/repositories/subscriptions/cycles.ts';
-import type { ChargeableState, Opening } from '../../db/repositories/subscriptions/cycles.ts';
+import { openAttemptRow } from '../../db/repositories/subscriptions/open-attempt.ts';
+import type { Opening } from '../../db/repositories/subscriptions/open-attempt.ts';
 import type { Settlement } from '../../domain/settlement.ts';
-import { findCommand, recordLookup } from '../../db/repositories/subscriptions/transitions.ts';
+import { findCommand } from '../../db/repositories/subscriptions/transitions.ts';
+import {
+  withoutCommand,
+  writeChange,
+  writeLookup,
+} from '../../db/repositories/subscriptions/write-change.ts';
 import type { Db } from '../../db/client.ts';
 import {
   applyOutcome,
@@ -19,14 +19,14 @@ import {
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
 import { isSuperseded } from '../../domain/subscription/authentication.ts';
 import type { CommandResult } from '../../domain/subscription/commands.ts';
-import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { Place } from '../../domain/subscription/renewal-places.ts';
-import type { SubscriptionState } from '../../domain/subscription/state.ts';
+import { isChargeable } from '../../domain/subscription/state.ts';
+import type { ChargeableState, SubscriptionState } from '../../domain/subscription/state.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import { invalidInput } from '../failures.ts';
 import { collect, isPayerGone } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
-import { linked } from './update-link.ts';
+import { completeChange } from './complete-change.ts';
 import { watchUnproven } from '../orders/late-charges.ts';
 import { presentPayerOf } from '../charging/present-payer.ts';
 import type { ChargingDeps } from '../deps.ts';
@@ -64,11 +64,10 @@ export function createChargingActivities(deps: ChargingDeps) {
       failpoint('after_opening');
       const { merchantId, subscriptionId } = input.state;
       const stream = { merchantId, streamId: subscriptionId };
-      if (opened.kind !== 'opened') {
+      if (opened.kind === 'adopt') {
         // The process that recorded the transition may have died before it delivered the events.
         await deps.wakeStream(stream);
-        const result = opened.kind === 'repeated' ? opened.result : null;
-        return { kind: 'adopt', state: opened.state, result };
+        return opened;
       }
       const { state, attempt } = opened;
       const { openAttempt } = state;
@@ -94,11 +93,8 @@ export function createChargingActivities(deps: ChargingDeps) {
       const cycle = { subscriptionId, cycleNumber: state.owed.cycleNumber };
       const settlement = await collect(deps, attempt, cycle, limits);
       if (isUnchanged(attempt, settlement)) {
-        if (settlement.kind === 'unknown' || settlement.kind === 'unsent') {
-          await recordUndecided(deps.db, attempt, settlement);
-        }
         const waiting = { ...state, openAttempt: postponed(state, openAttempt, realNowAt) };
-        const newer = await recordLookup(deps.db, waiting);
+        const newer = await writeLookup(deps.db, waiting, attempt, settlement);
         if (newer) return adoption(deps.db, state, newer);
         return state === input.state
           ? { kind: 'pending' }
@@ -129,26 +125,20 @@ function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): 
  * `adopt`.
  */
 async function settle(
-  { db, links, places }: ChargingDeps,
+  deps: ChargingDeps,
   input: ChargeAttemptInput,
   state: ChargeableState,
   attempt: Attempt,
   settlement: Settlement,
 ): Promise<ChargeAttemptResult> {
-  const { merchantId, subscriptionId } = state;
-  return db.transaction(async (tx): Promise<ChargeAttemptResult> => {
+  return deps.db.transaction(async (tx): Promise<ChargeAttemptResult> => {
     const { nowAt, realNowAt } = input;
-    const outcome = await outcomeOf(tx, merchantId, settlement);
-    const applied = linked(links, applyOutcome(state, outcome, nowAt, realNowAt));
-    const place = takePlace(places, applied.state, realNowAt);
-    const change = { ...applied, state: { ...applied.state, ...place } };
-    const transitionId = `${subscriptionId}:${change.state.version}`;
+    const outcome = await outcomeOf(tx, state, settlement);
+    const applied = applyOutcome(state, outcome, nowAt, realNowAt);
+    const { change, place } = completeChange(deps, applied, realNowAt);
     const result = resultOf(state.openAttempt, outcome, change.state);
-    const recorded = await settleCycle(tx, attempt, settlement, {
-      transition: { change, transitionId, command: null, nowAt },
-      before: state,
-      result,
-    });
+    const settled = { settles: attempt, settlement, before: state, result };
+    const recorded = await writeChange(tx, withoutCommand(change, nowAt), settled);
     // An outcome that a stalled worker found is discarded. The subscription's current run looks the outcome up.
     if (recorded.kind !== 'recorded') return adoption(tx, state, recorded.state);
     failpoint('before_settling_commits');
@@ -168,36 +158,32 @@ async function adoption(
   return { kind: 'adopt', state: row, result: known?.result ?? null };
 }
 
+/** Returns what the rules need of a settlement. The rest, such as the payer's page, stays out of the history. */
 async function outcomeOf(
   tx: Db,
-  merchantId: string,
+  { merchantId }: ChargeableState,
   settlement: Settlement,
 ): Promise<AttemptOutcome> {
-  switch (settlement.kind) {
+  const { kind } = settlement;
+  switch (kind) {
     case 'succeeded':
-      return settlement.byPerson ? { kind: 'succeeded', byPerson: true } : { kind: 'succeeded' };
+      return settlement.byPerson ? { kind, byPerson: true } : { kind };
     case 'declined': {
-      const {
-        gatewayChargeId: _,
-        isProven: __,
-        byLookup: ___,
-        gatewayCode,
-        retry,
-        ...declined
-      } = settlement;
+      const { code, gatewayCode, retry, byPerson, isWithdrawn } = settlement;
       return {
-        ...declined,
-        ...(typeof gatewayCode === 'string' ? { gatewayCode } : {}),
-        ...(retry === 'never' ? { retry } : {}),
+        kind,
+        code,
+        ...(isWithdrawn && { isWithdrawn }),
+        ...(byPerson && { byPerson }),
+        ...(typeof gatewayCode === 'string' && { gatewayCode }),
+        ...(retry === 'never' && { retry }),
         retryPlan: await loadRetryPlan(tx, merchantId),
       };
     }
     case 'review':
     case 'unsent':
-      return { kind: settlement.kind, reason: settlement.reason };
+      return { kind, reason: settlement.reason };
     case 'unknown':
-      return settlement.payerUrl === undefined
-        ? { kind: 'unknown' }
-        : { kind: 'unknown', awaitsPayer: true };
+      return settlement.payerUrl === undefined ? { kind } : { kind, awaitsPayer: true };
   }
 }

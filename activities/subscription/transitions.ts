@@ -4,15 +4,11 @@ import {
   loadSnapshot,
   recordClockReached,
   recordHold,
-  recordTransition,
 } from '../../db/repositories/subscriptions/transitions.ts';
-import type {
-  NotMoved,
-  Transition,
-  VersionRef,
-} from '../../db/repositories/subscriptions/transitions.ts';
+import type { VersionRef } from '../../db/repositories/subscriptions/read.ts';
+import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
+import type { NotMoved, Transition } from '../../db/repositories/subscriptions/write-change.ts';
 import type { StreamRef } from '../../domain/events.ts';
-import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { Place } from '../../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../../domain/subscription/snapshot.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
@@ -21,7 +17,7 @@ import { isOpenAttemptDecided } from '../../db/repositories/payments/reviews.ts'
 import { invalidInput } from '../failures.ts';
 import { redeemToken } from '../charging/redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from '../charging/redeem-token.ts';
-import { linked } from './update-link.ts';
+import { completeChange } from './complete-change.ts';
 import type { ActivityDeps } from '../deps.ts';
 
 /** Creates the activities of a subscription, except the charge. A repeat of each activity is safe. */
@@ -32,27 +28,24 @@ export function createTransitionActivities(
   >,
 ) {
   return {
-    /** Records one transition once, with the delay of the next charge. `recordTransition` describes the result. */
+    /** Records one transition once, with the delay of the next charge. `writeChange` describes the result. */
     async record({
       realNowAt,
       ...given
     }: Transition & { realNowAt: number }): Promise<
       NotMoved | { kind: 'recorded'; place: Place | null }
     > {
-      const place = takePlace(deps.places, given.change.state, realNowAt);
-      const change = { ...given.change, state: { ...given.change.state, ...place } };
-      const transition = { ...given, change: linked(deps.links, change) };
-      const recorded = await recordTransition(deps.db, transition);
+      const { change, place } = completeChange(deps, given.change, realNowAt);
+      const { merchantId, subscriptionId, latest } = change.state;
+      const recorded = await writeChange(deps.db, { ...given, change });
       failpoint('after_transition');
       // A repeat, too: the process of the first call may have died before the delivery.
-      if (recorded.kind !== 'stale' && transition.change.events.length > 0) {
-        const { merchantId, subscriptionId: streamId } = transition.change.state;
-        await deps.wakeStream({ merchantId, streamId });
+      if (recorded.kind !== 'stale' && change.events.length > 0) {
+        await deps.wakeStream({ merchantId, streamId: subscriptionId });
       }
       if (recorded.kind !== 'recorded') return recorded;
-      const { merchantId, subscriptionId, latest } = transition.change.state;
       if (latest.kind === 'trial_begun') deps.endPayerPriority({ merchantId, subscriptionId });
-      return { ...recorded, place };
+      return { kind: 'recorded', place };
     },
 
     /** Requests the delivery of the stream's pending webhook events. Never throws. A repeat is safe. */

@@ -14,8 +14,7 @@ import { subscriptionImports, subscriptions } from '../../db/schema/subscription
 import type { ImportedTerms } from '../../db/schema/subscriptions.ts';
 import { hasValues, isRecord } from '../../db/repositories/records.ts';
 import type { SubscriptionOrder } from '../../db/repositories/subscriptions/create.ts';
-import { insertFirstEntry } from '../../db/repositories/subscriptions/entries.ts';
-import { rowOf } from '../../db/repositories/subscriptions/row.ts';
+import { withoutCommand, writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 
 export interface EarlierImport {
   readonly subscriptionId: string;
@@ -86,9 +85,9 @@ export async function importSubscription(
       await Promise.all([
         ...(payer.customerId === null ? [insertCustomer(tx, given, customerId)] : []),
         ...(payer.paymentMethodId === null ? [insertMethod(tx, given, ids)] : []),
-        ...insertSubscription(tx, given, ids),
-        insertImport(tx, given, subscriptionId),
       ]);
+      await insertSubscription(tx, given, ids);
+      await insertImport(tx, given, subscriptionId);
       return { kind: 'imported', subscriptionId };
     });
   } catch (error) {
@@ -172,28 +171,11 @@ function insertMethod(tx: Db, { gateway, card, subscription }: SubscriptionImpor
 }
 
 function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
-  const { merchantId, subscriptionId, customerId } = ids;
-  const jitter = initialJitter(subscriptionId, given.jitterWindowMs);
+  const jitter = initialJitter(ids.subscriptionId, given.jitterWindowMs);
   const unplaced = importedSubscription({ ...given.subscription, ...ids, jitter });
   const place = takePlace(given.places, unplaced, unplaced.createdAt);
-  const state = { ...unplaced, ...place };
-  const row = tx
-    .insert(subscriptions)
-    .values({
-      ...given.order,
-      ...rowOf(state),
-      merchantId,
-      id: subscriptionId,
-      customerId,
-      normalEmail: emailNormalForm(given.order.customerDetails.email),
-      lastTransitionId: `${subscriptionId}:${state.version}`,
-      testClockId: null,
-      clockReachedAt: null,
-      presentmentCurrency: state.terms.currency,
-      createdAt: state.createdAt,
-    })
-    .execute();
-  return [row, insertFirstEntry(tx, state)];
+  const change = { state: { ...unplaced, ...place }, events: [], effects: {} };
+  return writeChange(tx, withoutCommand(change, unplaced.createdAt), { creates: given.order });
 }
 
 function insertImport(tx: Db, given: SubscriptionImport, subscriptionId: string) {

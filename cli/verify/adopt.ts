@@ -14,7 +14,7 @@ import {
   recordChargeId,
 } from './adopted-rows.ts';
 import type { LostCharge } from './adopted-rows.ts';
-import { openAdopted } from '../../db/repositories/subscriptions/cycles.ts';
+import { openAdopted } from '../../db/repositories/subscriptions/open-attempt.ts';
 import { listEntries } from '../../db/repositories/subscriptions/entries.ts';
 import { CYCLE_COUNT_MAX } from '../../domain/calendar.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';

@@ -1,6 +1,4 @@
-import { randomBytes } from 'node:crypto';
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
-import { newId } from '../../domain/ids.ts';
 import { attemptNumberOf, DIRECT_COMMAND } from '../../domain/payment-intent.ts';
 import type { AttemptTrigger, IntentRef } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
@@ -14,12 +12,19 @@ import { paymentAttempts, paymentIntents, refunds } from '../../db/schema/paymen
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { findMethod } from '../../db/repositories/customers/payment-methods.ts';
 import { findRecord, isRecord } from '../../db/repositories/records.ts';
-import { insertCycleIntent, lockRow } from '../../db/repositories/subscriptions/cycles.ts';
-import { OPEN_STATES, setPending } from '../../db/repositories/subscriptions/attempts.ts';
+import {
+  insertAttempt,
+  OPEN_STATES,
+  setPending,
+} from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
-import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
 import { appendDrafts } from '../../db/repositories/subscriptions/events.ts';
-import { findChargeable } from '../../db/repositories/subscriptions/read.ts';
+import { findChargeable, lockRow } from '../../db/repositories/subscriptions/read.ts';
+import {
+  insertCycleIntent,
+  withoutCommand,
+  writeChange,
+} from '../../db/repositories/subscriptions/write-change.ts';
 import type { KnownState } from '../../workflows/subscription/messages.ts';
 import { settlePayment } from '../../db/repositories/payments/charges.ts';
 import { attemptsOf, insertPayment, lockIntent } from '../../db/repositories/payments/orders.ts';
@@ -76,18 +81,17 @@ export async function adoptCycleCharge(
     const createdAt = state.testClockId === null ? lost.createdAt : date;
     const dueAt = Math.min(date, createdAt);
     const { intentId, amountMinor, currency } = lost;
-    const inserted = await insertCycleIntent(tx, order, {
+    const inserted = await insertCycleIntent(tx, order, state.terms, {
       intentId,
       cycleNumber,
       amountMinor,
       currency,
       createdAt,
       dueAt,
-      hasUpfrontAmount: state.terms.upfrontAmountMinor !== null,
       paymentMethodId: null,
       adoptedAt: Date.now(),
     });
-    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.facts, inserted.cause);
+    if (inserted) await appendDrafts(tx, order, [inserted.created], inserted.source);
     await adoptAttempt(tx, lost, {
       paymentMethodId,
       createdAt,
@@ -177,26 +181,19 @@ async function adoptAttempt(tx: Db, lost: LostCharge, facts: AdoptedAttempt): Pr
   if (method?.gateway !== gateway) {
     throw new NotAdopted(`${paymentMethodId} is not a payment method of ${gateway}`);
   }
-  const [attempt] = await tx
-    .insert(paymentAttempts)
-    .values({
-      ...facts,
-      gatewayMethodId: method.gatewayMethodId,
-      merchantId,
-      id: newId('att', facts.createdAt, randomBytes),
-      intentId,
-      attemptNumber: attemptNumberOf(key),
-      gateway,
-      gatewayKey: key,
-      gatewayChargeId: lost.gatewayChargeId,
-      state: isDeclined ? 'DECLINED' : 'SENDING',
-      amountMinor,
-      currency,
-      sentAt: [lost.createdAt],
-      settledAt: isDeclined ? Date.now() : null,
-    })
-    .returning();
-  if (!attempt) throw new Error('insert returned no row');
+  const attempt = await insertAttempt(tx, {
+    ...facts,
+    merchantId,
+    intentId,
+    attemptNumber: attemptNumberOf(key),
+    gatewayChargeId: lost.gatewayChargeId,
+    state: isDeclined ? 'DECLINED' : 'SENDING',
+    amountMinor,
+    currency,
+    sentAt: [lost.createdAt],
+    settledAt: isDeclined ? Date.now() : null,
+  });
+  if (!attempt) throw new Error(`${key} exists`);
   if (!isDeclined) await setPending(tx, attempt);
   return attempt;
 }
@@ -250,8 +247,7 @@ export async function adoptEnd(db: Db, { entries, version, ...ref }: KnownState)
       const isNext = entry.version === state.version + 1 && TAKEN_AGAIN.includes(entry.kind);
       if (!isNext) throw new NotAdopted(`version ${entry.version} (${entry.kind}) is lost`);
       const change = changeBy(state, entry);
-      const transitionId = `${ref.subscriptionId}:${entry.version}`;
-      await recordTransition(tx, { change, transitionId, command: null, nowAt: entry.at });
+      await writeChange(tx, withoutCommand(change, entry.at));
       ({ state } = change);
     }
     if (state.version !== version) throw new NotAdopted('its last steps are unknown');

@@ -5,6 +5,7 @@ import { attemptNumberOf } from '../payment-intent.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { MANUAL_RETRY_COOLDOWN_MS, nextAutomaticAttemptAt } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
+import type { Settlement } from '../settlement.ts';
 import type { Orderer } from './actor.ts';
 import { AUTHENTICATION_MS } from './authentication.ts';
 import { causeOf } from './charge-cause.ts';
@@ -16,26 +17,23 @@ import { cancelAt, newOwedCycle, lowestNextIndex } from './state.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
 
 /**
- * The outcome of an attempt. `byPerson`: decided in manual review. `retry`: no other try with the payment method may
- * succeed. `isWithdrawn`: voided before the gateway made the charge. `awaitsPayer`: the payer has to confirm the charge.
+ * What the rules need of a settlement, and the history of the run keeps. `retry`: no other try with the payment method may
+ * succeed. `awaitsPayer`: the payer has to confirm the charge.
  */
 export type AttemptOutcome =
-  | { kind: 'succeeded'; byPerson?: true }
-  | {
-      kind: 'declined';
-      code: string;
+  | Pick<SettledAs<'succeeded'>, 'kind' | 'byPerson'>
+  | (Pick<SettledAs<'declined'>, 'kind' | 'code' | 'byPerson' | 'isWithdrawn'> & {
       retryPlan: RetryPlan;
       gatewayCode?: string;
       retry?: 'never';
-      byPerson?: true;
-      isWithdrawn?: true;
-    }
+    })
   | UndecidedOutcome;
 
 type UndecidedOutcome =
   | { kind: 'unknown'; awaitsPayer?: true }
-  | { kind: 'unsent'; reason: string }
-  | { kind: 'review'; reason: string };
+  | { kind: 'unsent' | 'review'; reason: string };
+
+type SettledAs<Kind> = Extract<Settlement, { kind: Kind }>;
 
 const isUndecided = (outcome: AttemptOutcome): outcome is UndecidedOutcome =>
   outcome.kind !== 'succeeded' && outcome.kind !== 'declined';

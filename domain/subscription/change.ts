@@ -52,6 +52,11 @@ export function changed(
   return { state: after, events: entryEvents(state, after, entry.at), effects };
 }
 
+/** Returns the change that creates a subscription. */
+export function created(state: SubscriptionState): Change {
+  return { state, events: entryEvents(null, state, state.createdAt), effects: {} };
+}
+
 const ENTRY_EVENTS: Record<SubscriptionStatus, SubscriptionEventType> = {
   CREATED: 'subscription.created',
   TRIALING: 'subscription.trialing',

@@ -252,25 +252,14 @@ type OutcomeEntry = Extract<Entry, Pick<OpenAttempt, 'attemptNumber'>>;
 const isOutcome = (entry: Entry): entry is OutcomeEntry => 'attemptNumber' in entry;
 
 function outcomeOf(entry: OutcomeEntry): AttemptOutcome {
-  const byPerson = entry.byPerson && { byPerson: entry.byPerson };
   switch (entry.kind) {
     case 'paid':
-      return { kind: 'succeeded', ...byPerson };
-    case 'declined': {
-      const { code, gatewayCode, retry, isWithdrawn, plan: retryPlan } = entry;
-      return {
-        kind: 'declined',
-        code,
-        retryPlan,
-        ...(gatewayCode !== undefined && { gatewayCode }),
-        ...(retry && { retry }),
-        ...(isWithdrawn && { isWithdrawn }),
-        ...byPerson,
-      };
-    }
+      return { ...entry, kind: 'succeeded' };
+    case 'declined':
+      return { ...entry, retryPlan: entry.plan };
     case 'review':
     case 'unsent':
-      return { kind: entry.kind, reason: entry.reason };
+      return entry;
     case 'payer_asked':
       return { kind: 'unknown', awaitsPayer: true };
     case 'unanswered':

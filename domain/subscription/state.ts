@@ -114,6 +114,15 @@ export interface SubscriptionState {
   latest: Entry;
 }
 
+export interface ChargeableState extends SubscriptionState {
+  owed: OwedCycle;
+  openAttempt: OpenAttempt;
+}
+
+export function isChargeable(state: SubscriptionState): state is ChargeableState {
+  return state.owed !== null && state.openAttempt !== null;
+}
+
 /** Returns date `index` of the current calendar. Throws without an anchor. */
 export function calendarDate(state: SubscriptionState, index: number): number {
   if (state.anchorAt === null) throw new Error(`${state.subscriptionId} has no anchor`);

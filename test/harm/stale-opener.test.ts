@@ -1,9 +1,10 @@
 import { describe, expect } from 'vitest';
 import { actionForCommand, actionForStep } from '../../domain/subscription/actions.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
+import { isChargeable } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import type { ChargeAttemptInput } from '../../activities/subscription/charge-attempt.ts';
-import { isChargeable, openAttemptRow } from '../../db/repositories/subscriptions/cycles.ts';
+import { openAttemptRow } from '../../db/repositories/subscriptions/open-attempt.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';

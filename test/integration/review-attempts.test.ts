@@ -6,7 +6,7 @@ import { createPaymentActivities } from '../../activities/orders/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payments/charges.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
-import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
+import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 import { paymentAttempts, paymentIntents, paymentReviews } from '../../db/schema/payments.ts';
 import { openAttempt } from '../../domain/subscription/apply-attempt.ts';
 import { applyCancel } from '../../domain/subscription/apply-command.ts';
@@ -177,7 +177,7 @@ test('a stalled run settles nothing when its subscription was cancelled during t
         const answer = await env.gateway.charge(request);
         // This run stalls with the answer; the subscription is cancelled, and another run continues.
         const change = { change: cancelled, command: null, nowAt };
-        await recordTransition(env.db, {
+        await writeChange(env.db, {
           ...change,
           transitionId: `${ref.subscriptionId}:cancel`,
         });

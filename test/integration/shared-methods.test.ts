@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { tryKey } from '../../db/repositories/checkouts/tries.ts';
 import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
-import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
+import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
 import { applyNewPaymentMethod } from '../../domain/subscription/apply-command.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -105,8 +105,8 @@ test('a shared payment method becomes DELETED when both subscriptions replace it
     await replacing(second, 'pmt_0000000000000000000002'),
   ];
   const later = await env.db.transaction(async (tx) => {
-    expect(await recordTransition(tx, ofFirst)).toEqual({ kind: 'recorded' });
-    const waiting = recordTransition(env.db, ofSecond);
+    expect(await writeChange(tx, ofFirst)).toEqual({ kind: 'recorded' });
+    const waiting = writeChange(env.db, ofSecond);
     await eventually(async () => {
       const [row] = await env.db.execute(sql`
         select from pg_stat_activity

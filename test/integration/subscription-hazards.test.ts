@@ -7,7 +7,7 @@ import { command } from '../support/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { unpaidIn } from '../support/unpaid.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
-import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
+import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { applyCancel, applyEdit } from '../../domain/subscription/apply-command.ts';
 import { eventStreams } from '../../db/schema/webhooks.ts';
@@ -86,7 +86,7 @@ describe('a command', () => {
       const edit = { kind: 'edit', commandId, newAmountMinor: 2_500 } as const;
       const change = applyEdit(await env.state(ref), edit, nowAt);
       const command = { commandId, kind: 'edit', result: { kind: 'done' } } as const;
-      return recordTransition(env.db, { change, transitionId: commandId, command, nowAt });
+      return writeChange(env.db, { change, transitionId: commandId, command, nowAt });
     };
     expect(await record()).toEqual({ kind: 'recorded' });
     const state = await env.state(ref);
@@ -101,7 +101,7 @@ describe('a command', () => {
     const nowAt = Date.now();
     const cancel = { kind: 'cancel', commandId, reason: 'checkout_cancelled' } as const;
     const record = () =>
-      recordTransition(env.db, {
+      writeChange(env.db, {
         change: applyCancel(before, cancel, nowAt),
         transitionId: commandId,
         command: { commandId, kind: 'cancel', result: { kind: 'done' } },

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import { recordTransition } from '../../db/repositories/subscriptions/transitions.ts';
+import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 import { actionForCommand } from '../../domain/subscription/actions.ts';
 import type { Command } from '../../domain/subscription/commands.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
@@ -29,7 +29,7 @@ export async function recordAndLose(
   const { change } = actionForCommand(state, command, { now: at, realNow: Date.now() }, null);
   const { commandId, kind } = command;
   expect(
-    await recordTransition(env.db, {
+    await writeChange(env.db, {
       change,
       transitionId: commandId,
       command: { commandId, kind, result: { kind: 'done' } },

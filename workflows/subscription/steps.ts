@@ -1,5 +1,8 @@
 import { ActivityFailure, ApplicationFailure, log } from '@temporalio/workflow';
-import type { ChargeAttemptResult } from '../../activities/subscription/charge-attempt.ts';
+import type {
+  ChargeAttemptInput,
+  ChargeAttemptResult,
+} from '../../activities/subscription/charge-attempt.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
 import {
@@ -11,8 +14,8 @@ import {
 } from '../../domain/subscription/apply-attempt.ts';
 import { actionForStep } from '../../domain/subscription/actions.ts';
 import type { Action } from '../../domain/subscription/actions.ts';
-import type { Change, Effects } from '../../domain/subscription/change.ts';
-import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
+import type { Change } from '../../domain/subscription/change.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import type { Step, Wait } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
@@ -115,7 +118,7 @@ export class Steps {
   /** Charges the open attempt of `state`. `opening` opens it, and is recorded before the first send. */
   private async charge(
     state: SubscriptionState,
-    opening: (ReturnType<Steps['identity']> & { effects: Effects }) | null,
+    opening: ChargeAttemptInput['opening'],
   ): Promise<Outcome> {
     const { run } = this;
     const { now: nowAt, realNow: realNowAt } = run.clock;
@@ -291,11 +294,7 @@ export class Steps {
     state: SubscriptionState,
     command: Command | null,
     result: CommandResult | null,
-  ): {
-    transitionId: string;
-    command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
-    nowAt: number;
-  } {
+  ): Omit<NonNullable<ChargeAttemptInput['opening']>, 'effects'> {
     return {
       transitionId: command?.commandId ?? `${state.subscriptionId}:${state.version}`,
       command: command && { commandId: command.commandId, kind: command.kind, result },

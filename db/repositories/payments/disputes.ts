@@ -10,7 +10,7 @@ import { disputes } from '../../schema/payments.ts';
 import { hasValues, isRecord } from '../records.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
-import { recordTransition } from '../subscriptions/transitions.ts';
+import { writeChange } from '../subscriptions/write-change.ts';
 import { appendIntentEvent, streamOf } from './events.ts';
 import { lockWithSubscription } from './orders.ts';
 
@@ -64,7 +64,7 @@ export async function recordDispute(
     if (state) {
       const change = { ...applyDispute(state, dispute, at), events: [draft] };
       const transitionId = `dispute:${disputeId}:${status}`;
-      await recordTransition(tx, { change, transitionId, command: null, nowAt: at });
+      await writeChange(tx, { change, transitionId, command: null, nowAt: at });
     } else await appendIntentEvent(tx, intent, draft);
     return recorded;
   });

@@ -12,7 +12,7 @@ import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { lockWithSubscription } from './orders.ts';
 import { closeReview } from './reviews.ts';
-import { recordTransition } from '../subscriptions/transitions.ts';
+import { writeChange } from '../subscriptions/write-change.ts';
 import { hasValues } from '../records.ts';
 
 /** `waiting`: not settled yet. `watched`: the watch runs. `over`: none runs. `found`: recorded. */
@@ -81,7 +81,7 @@ export async function bookLateCharge(
     if (state) {
       const change = applyLateCharge(state, attempt, at);
       const transitionId = `late:${attemptId}`;
-      await recordTransition(tx, { change, transitionId, command: null, nowAt: at });
+      await writeChange(tx, { change, transitionId, command: null, nowAt: at });
     }
     return { refundId, subscription };
   });

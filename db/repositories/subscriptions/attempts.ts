@@ -12,24 +12,15 @@ import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
 import { closeReview, openReview, watchVoided } from '../payments/reviews.ts';
-import { isRecord, timestamp } from '../records.ts';
+import { hasValues, isRecord, timestamp } from '../records.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
 
-type NewAttempt = Pick<
+/** `state`: given only for a charge of the gateway's book. */
+type NewAttempt = Omit<
   typeof paymentAttempts.$inferInsert,
-  | 'merchantId'
-  | 'intentId'
-  | 'attemptNumber'
-  | 'commandId'
-  | 'sessionId'
-  | 'trigger'
-  | 'paymentMethodId'
-  | 'amountMinor'
-  | 'currency'
-  | 'createdAt'
-  | 'cause'
->;
+  'id' | 'gateway' | 'gatewayKey' | 'gatewayMethodId' | 'state'
+> & { state?: 'SENDING' | 'DECLINED' };
 
 /**
  * Inserts an attempt as SENDING: if the process dies before the send, the charge is looked up. The caller must hold
@@ -42,12 +33,12 @@ export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt
   const [attempt] = await tx
     .insert(paymentAttempts)
     .values({
+      state: 'SENDING',
       ...opened,
       id: newId('att', createdAt, randomBytes),
       gateway: ofMethod(paymentMethods.gateway),
       gatewayKey: chargeKey(intentId, attemptNumber),
       gatewayMethodId: ofMethod(paymentMethods.gatewayMethodId),
-      state: 'SENDING',
     })
     .onConflictDoNothing()
     .returning();
@@ -154,6 +145,13 @@ export async function findAttempt(
 }
 
 export const OPEN_STATES = ['SENDING', 'UNSENT', 'UNKNOWN'] as const;
+
+/** SQL condition: the attempt is open on this intent, and not in review. */
+export function isOpenOn(merchantId: string, intentId: string) {
+  const isOfIntent = hasValues(paymentAttempts, { merchantId, intentId });
+  return and(isOfIntent, inArray(paymentAttempts.state, OPEN_STATES));
+}
+
 const UNDECIDED_STATES = [...OPEN_STATES, 'REVIEW'] as const;
 const STATES = {
   succeeded: 'SUCCEEDED',
@@ -200,6 +198,7 @@ async function decideAttempt(
   hasUpfrontAmount: boolean,
 ): Promise<IntentFacts | undefined> {
   const { gatewayChargeId } = settlement;
+  const source = settledBy(settlement);
   const isPaid = settlement.kind === 'succeeded';
   const decided = tx.$with('decided').as(
     changeAttempt(tx, attempt, UNDECIDED_STATES, {
@@ -213,7 +212,7 @@ async function decideAttempt(
       payerUrl: null,
       state: STATES[settlement.kind],
       settledAt: sql`now()`,
-      settledBy: sourceOf(settlement),
+      settledBy: source === 'look_up' ? SEEN_BY_LOOKUP : source,
     }).returning({ id: paymentAttempts.id }),
   );
   const { merchantId, intentId, paymentMethodId } = attempt;
@@ -234,12 +233,7 @@ async function decideAttempt(
   return settled && factsOf(settled.intent, settled.method, hasUpfrontAmount);
 }
 
-function sourceOf(settlement: Extract<Settlement, { kind: 'succeeded' | 'declined' }>) {
-  const source = settledBy(settlement);
-  return source === 'look_up'
-    ? sql`case when ${paymentAttempts.heardAt} is null then 'look_up' else 'event' end`
-    : source;
-}
+const SEEN_BY_LOOKUP = sql`case when ${paymentAttempts.heardAt} is null then 'look_up' else 'event' end`;
 
 function changeAttempt(
   tx: Db,

@@ -1,33 +1,13 @@
-import { emailNormalForm } from '../../../domain/email.ts';
-import { entryEvents } from '../../../domain/subscription/change.ts';
+import { created } from '../../../domain/subscription/change.ts';
 import { initialJitter, newSubscription } from '../../../domain/subscription/state.ts';
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
 import { insertSession } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';
-import { cycleIntentOf, insertCycleIntent } from './cycles.ts';
-import { insertFirstEntry } from './entries.ts';
-import { appendDrafts } from './events.ts';
-import { rowOf } from './row.ts';
+import { withoutCommand, writeChange } from './write-change.ts';
+import type { SubscriptionOrder } from './write-change.ts';
 
-/** The merchant's order data: the columns that are only stored and returned. */
-export type SubscriptionOrder = Omit<
-  typeof subscriptions.$inferInsert,
-  | keyof ReturnType<typeof rowOf>
-  | 'merchantId'
-  | 'id'
-  | 'customerId'
-  | 'normalEmail'
-  | 'lastTransitionId'
-  | 'testClockId'
-  | 'clockReachedAt'
-  | 'presentmentCurrency'
-  | 'createdAt'
-  | 'insertedAt'
-  | 'updatedAt'
-  | 'workflowStartedAt'
->;
+export type { SubscriptionOrder };
 
 export interface NewCheckout {
   id: string;
@@ -36,8 +16,8 @@ export interface NewCheckout {
 }
 
 /**
- * Writes a new subscription inside the caller's transaction: row, first intent (none with a trial), checkout session,
- * events. The caller must start the workflow after the commit, else the sweep does.
+ * Writes a new subscription inside the caller's transaction: row, first intent (none with a trial), events, checkout
+ * session. The caller must start the workflow after the commit, else the sweep does.
  */
 export async function createSubscription(
   tx: Db,
@@ -50,39 +30,8 @@ export async function createSubscription(
   const windowMs = settings.jitterMs ?? (subscription.testClockId === null ? null : 0);
   const jitter = initialJitter(subscription.subscriptionId, windowMs);
   const state = newSubscription({ ...subscription, jitter });
-  const { merchantId, subscriptionId, createdAt, terms } = state;
-  const placed = {
-    merchantId,
-    customerId: state.customerId,
-    customerDetails: order.customerDetails,
-    presentmentCurrency: terms.currency,
-    receiptId: order.receiptId ?? null,
-    metadata: order.metadata ?? null,
-  };
-  const { owed, checkoutExpiresAt: expiresAt } = state;
-  const copied = { ...placed, subscriptionId };
-  // Pipelined: the connection executes the statements in this order.
-  const [, , , first] = await Promise.all([
-    tx
-      .insert(subscriptions)
-      .values({
-        ...order,
-        ...placed,
-        ...rowOf(state),
-        id: subscriptionId,
-        normalEmail: emailNormalForm(order.customerDetails.email),
-        lastTransitionId: `${subscriptionId}:${state.version}`,
-        testClockId: state.testClockId,
-        clockReachedAt: state.testClockId === null ? null : createdAt,
-        createdAt,
-      })
-      .execute(),
-    insertFirstEntry(tx, state),
-    insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt }),
-    owed && insertCycleIntent(tx, copied, cycleIntentOf({ ...state, owed }, createdAt, null)),
-  ]);
-  const entered = entryEvents(null, state, createdAt);
-  const drafts = first ? [first.created, ...entered] : entered;
-  await appendDrafts(tx, copied, drafts, first?.facts);
+  const { merchantId, subscriptionId, createdAt, checkoutExpiresAt: expiresAt } = state;
+  await writeChange(tx, withoutCommand(created(state), createdAt), { creates: order });
+  await insertSession(tx, { ...checkout, merchantId, subscriptionId, expiresAt, createdAt });
   return state;
 }

@@ -1,37 +1,10 @@
 import { and, asc, gt, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { Entry } from '../../../domain/subscription/entries.ts';
-import type {
-  SubscriptionRef,
-  SubscriptionState,
-  SubscriptionStatus,
-} from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionStatus } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { subscriptionEntries, subscriptions } from '../../schema/subscriptions.ts';
 import { hasValues } from '../records.ts';
-
-/** The ledger of a subscription: rows are inserted with their transition, and never changed or deleted. */
-
-/** Returns the row of the entry that made this version; null if the version only opened an attempt. */
-export function entryRow({
-  merchantId,
-  subscriptionId,
-  version,
-  status,
-  latest,
-}: SubscriptionState) {
-  if (latest.version !== version) return null;
-  const { version: _, at, actor, kind, ...facts } = latest;
-  return { merchantId, subscriptionId, version, at, status, actor, kind, facts };
-}
-
-export type EntryRow = ReturnType<typeof entryRow>;
-
-/** Inserts the entry of a new subscription, inside the caller's transaction. */
-export async function insertFirstEntry(tx: Db, state: SubscriptionState): Promise<void> {
-  const row = entryRow(state);
-  if (row) await tx.insert(subscriptionEntries).values(row);
-}
 
 /** An entry, and the status of the subscription after it. */
 export type RecordedEntry = Entry & { statusAfter: SubscriptionStatus };
@@ -50,7 +23,7 @@ export async function listEntries(
     .where(and(isOf, gt(version, afterVersion)))
     .orderBy(asc(version))
     .limit(limit);
-  // A row is only written by `entryRow`.
+  // A row is only written by `writeChange`.
   return rows.map(({ facts: more, ...row }) => ({ ...row, ...more }) as RecordedEntry);
 }
 

@@ -6,6 +6,12 @@ import { appendEvents } from '../webhooks/outbox.ts';
 import type { EventCause } from '../webhooks/outbox.ts';
 import type { Order } from './row.ts';
 
+/** The facts of the only intent of some events, and the charge that causes them. */
+export interface EventSource {
+  facts?: IntentFacts | undefined;
+  cause?: EventCause;
+}
+
 /**
  * Writes a subscription's events to the outbox, in order, inside the caller's transaction. Without `facts` it reads
  * the intents' rows, so the caller must change them first.
@@ -14,8 +20,7 @@ export async function appendDrafts(
   tx: Db,
   order: Pick<Order, 'merchantId' | 'subscriptionId' | 'customerId' | 'receiptId' | 'metadata'>,
   drafts: readonly EventDraft[],
-  facts?: IntentFacts,
-  cause?: EventCause,
+  { facts, cause }: EventSource = {},
 ): Promise<void> {
   const { merchantId, subscriptionId: streamId } = order;
   const ofIntent = await intentEventsToStore(tx, merchantId, drafts.filter(isIntentEvent), facts);

@@ -1,9 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import {
-  loadSnapshot,
-  recordTransition,
-} from '../../../db/repositories/subscriptions/transitions.ts';
+import { loadSnapshot } from '../../../db/repositories/subscriptions/transitions.ts';
+import { writeChange } from '../../../db/repositories/subscriptions/write-change.ts';
 import { linkUses } from '../../../db/schema/subscriptions.ts';
 import { applyCheckoutExpiry } from '../../../domain/subscription/apply-command.ts';
 import { untilAvailable } from '../../support/answers.ts';
@@ -202,10 +200,10 @@ describe('a use of a link', () => {
     const nowAt = snapshot!.state.checkoutExpiresAt;
     const change = applyCheckoutExpiry(snapshot!.state, nowAt);
     const expiry = { change, transitionId: `${ref.subscriptionId}:2`, command: null, nowAt };
-    expect(await recordTransition(api.db, expiry)).toEqual({ kind: 'recorded' });
+    expect(await writeChange(api.db, expiry)).toEqual({ kind: 'recorded' });
     expect((await rowOf(api, path)).uses).toBe(0);
     // A repeated transition returns no second use.
-    expect(await recordTransition(api.db, expiry)).toMatchObject({ kind: 'repeated' });
+    expect(await writeChange(api.db, expiry)).toMatchObject({ kind: 'repeated' });
     expect((await rowOf(api, path)).uses).toBe(0);
     expect((await browser.open()).status).toBe(200);
   });

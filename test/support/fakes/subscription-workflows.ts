@@ -6,8 +6,8 @@ import {
   findCommand,
   loadSnapshot,
   recordClockReached,
-  recordTransition,
 } from '../../../db/repositories/subscriptions/transitions.ts';
+import { writeChange } from '../../../db/repositories/subscriptions/write-change.ts';
 import type { Snapshot } from '../../../domain/subscription/snapshot.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import {
@@ -185,7 +185,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     nowAt: number,
   ): Promise<CommandAnswer> {
     const command = { commandId, kind, result };
-    await recordTransition(db, { change, transitionId: commandId, command, nowAt });
+    await writeChange(db, { change, transitionId: commandId, command, nowAt });
     return result ? { kind: 'result', result } : { kind: 'pending' };
   }
 }

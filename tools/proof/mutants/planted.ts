@@ -20,9 +20,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'events are written outside the transaction that causes them',
-    file: 'db/repositories/subscriptions/transitions.ts',
-    find: 'await appendDrafts(tx, moved.order, events);',
-    replace: 'void appendDrafts(db, moved.order, events).catch(() => undefined);',
+    file: 'db/repositories/subscriptions/write-change.ts',
+    find: 'await appendDrafts(tx, order, drafts, written?.source);',
+    replace: 'void appendDrafts(db, order, drafts, written?.source).catch(() => undefined);',
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -64,9 +64,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'the ledger forgets the entry of a changed row',
-    file: 'db/repositories/subscriptions/transitions.ts',
-    find: 'await (entry ? withEntry(tx, move, entry) : move);',
-    replace: 'await (entry && state.version % 5 ? withEntry(tx, move, entry) : move);',
+    file: 'db/repositories/subscriptions/write-change.ts',
+    find: 'return entry ? withEntry(tx, write, entry) : write;',
+    replace: 'return entry && state.version % 5 ? withEntry(tx, write, entry) : write;',
     test: 'test/integration/charges.test.ts',
   },
   {
@@ -93,15 +93,15 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a stale run overwrites the row',
-    file: 'db/repositories/subscriptions/transitions.ts',
-    find: '.where(and(isRow(state), eq(subscriptions.version, state.version - 1)))',
-    replace: '.where(isRow(state))',
+    file: 'db/repositories/subscriptions/write-change.ts',
+    find: 'const isBefore = isVersion({ ...state, version: state.version - 1 });',
+    replace: 'const isBefore = isRecord(subscriptions, state.merchantId, state.subscriptionId);',
     test: 'test/harm/double-charge.test.ts',
   },
   {
     defect: "an opening goes on with another transition's attempt",
-    file: 'db/repositories/subscriptions/cycles.ts',
-    find: '  const isRecorded = opening\n    ? lastTransitionId === opening.transitionId\n    : row',
+    file: 'db/repositories/subscriptions/open-attempt.ts',
+    find: '    const isRecorded = opening\n      ? lastTransitionId === opening.transitionId\n      : row',
     replace:
       '  if (opening && row.version === state.version && lastTransitionId !== opening.transitionId)\n' +
       "    return { kind: 'opened', state, attempt: await readAttempt(tx, state), isFresh: false };\n" +
@@ -110,14 +110,14 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: "a repeated opening settles from its caller's state",
-    file: 'db/repositories/subscriptions/cycles.ts',
+    file: 'db/repositories/subscriptions/open-attempt.ts',
     find: 'state: isSame ? state : row,',
     replace: 'state: isSame || row ? state : row,',
     test: 'test/harm/killed-between-commands.test.ts',
   },
   {
     defect: 'a repeated command is executed again',
-    file: 'db/repositories/subscriptions/transitions.ts',
+    file: 'db/repositories/subscriptions/write-change.ts',
     find: 'const known = command && (await findCommand(tx, state, command.commandId));',
     replace:
       "const known = command && (await findCommand(tx, state, ''));\n" +
