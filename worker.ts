@@ -110,7 +110,8 @@ const gateways = createMerchantGateways({
   sandbox,
   ...gatewayRows(db),
   sealing,
-  stripe: { url: config.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
+  timeoutMs: GATEWAY_TIMEOUT_MS,
+  doubleUrls: config.doubleUrls,
   onKeyRefused: (merchantId, gateway) =>
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
   observer: {

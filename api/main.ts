@@ -41,8 +41,8 @@ const RECEIVE_WITHIN_MS = 15_000;
 const KEEP_ALIVE_MS = 65_000;
 /** Time limit in ms for open requests at a shutdown. Longer than a request may take (35 s). */
 const DRAIN_MS = 40_000;
-/** Time limit in ms of a request to Stripe, for which a payer waits. */
-const STRIPE_TIMEOUT_MS = 8_000;
+/** Time limit in ms of a request to a processor, for which a payer waits. */
+const PROCESSOR_TIMEOUT_MS = 8_000;
 
 const config = loadApiConfig();
 const logger = createLogger({ name: 'api', level: config.logLevel });
@@ -92,7 +92,8 @@ const gateways = createMerchantGateways({
   sandbox,
   ...gatewayRows(db),
   sealing,
-  stripe: { url: config.stripeUrl, timeoutMs: STRIPE_TIMEOUT_MS },
+  timeoutMs: PROCESSOR_TIMEOUT_MS,
+  doubleUrls: config.doubleUrls,
   onKeyRefused: (merchantId, gateway) =>
     logger.error({ merchantId, gateway }, 'the gateway refuses the key of the account'),
   observer: gatewayObserver(metrics),

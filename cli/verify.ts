@@ -2,6 +2,7 @@
 // Without --adopt and --accept it changes no data, so it may run against a live system at any time. Exits with 1 if an invariant is
 // violated, else with 2 if the book of a gateway was not read.
 
+import { COMPANIES } from '../gateways/processors.ts';
 import { createSealing } from '../runtime/sealing.ts';
 import { connectWorkflows, withDatabase } from './command-line/servers.ts';
 import { grouped, print, printable, runScript } from './command-line/terminal.ts';
@@ -43,7 +44,7 @@ const program = commandLine(
   .option('--client-book <file>', 'answers of the API, one JSON object a line')
   .option(
     '--days <count>',
-    'number of last days whose charges at Stripe are compared',
+    `number of last days whose charges at ${COMPANIES} are compared`,
     wholeNumber,
     30,
   )
@@ -151,7 +152,7 @@ function placesOf(options: Options) {
   const { receiverBook = null, clientBook = null, days, databaseUrl } = options;
   const place = commandPlace(undefined, databaseUrl);
   const { gatewayUrl, gatewayKey, encryptionKeys } = place;
-  const url = place.stripeUrl ?? place.stripeDouble?.url;
+  const stripe = place.doubleUrls.stripe ?? place.stripeDouble?.url;
   return {
     databaseUrl: place.databaseUrl,
     temporal: place,
@@ -159,10 +160,11 @@ function placesOf(options: Options) {
       gatewayUrl === undefined || gatewayKey === undefined
         ? null
         : { url: gatewayUrl, key: gatewayKey },
-    stripe:
-      encryptionKeys === undefined
-        ? undefined
-        : { sealing: createSealing(encryptionKeys), url, days },
+    accounts: encryptionKeys && {
+      sealing: createSealing(encryptionKeys),
+      doubleUrls: { ...place.doubleUrls, stripe },
+      days,
+    },
     receiverBook,
     clientBook,
   };

@@ -4,11 +4,10 @@ import type { KnownCharges } from './fence.ts';
 import { measuredGateway } from './measured.ts';
 import type { GatewayObserver } from './measured.ts';
 import type { PaymentGateway } from './port.ts';
+import type { DoubleUrls, Mode, Processor } from './processor.ts';
+import { COMPANIES, processorOf } from './processors.ts';
 import { UnknownGateway } from './registry.ts';
 import type { EventSenders, GatewayRegistry } from './registry.ts';
-import { createStripeGateway } from './stripe/adapter.ts';
-import { createPace } from './stripe/pace.ts';
-import type { Pace } from './stripe/pace.ts';
 
 /** An account of a merchant at a gateway, with its secrets sealed, that is, encrypted for the database. */
 export interface SealedAccount {
@@ -39,11 +38,11 @@ export interface MerchantGatewaysOptions {
     open(sealed: Uint8Array, boundTo: string): string;
     openIfPossible(sealed: Uint8Array, boundTo: string): string | null;
   };
-  readonly stripe: {
-    readonly timeoutMs: number;
-    /** The address of a Stripe double, for tests. Default: Stripe's address. */
-    readonly url?: string | undefined;
-  };
+  /** Time limit of a request to an account. */
+  readonly timeoutMs: number;
+  readonly doubleUrls?: DoubleUrls;
+  /** Default: those of the product. */
+  readonly processors?: readonly Processor[];
   /** Called if a gateway refuses the key of an account and the row has no newer key. */
   readonly onKeyRefused?: (merchantId: string, gateway: string) => void;
   /** Gets the duration and the outcome of each call. */
@@ -61,8 +60,8 @@ export function accountBinding(merchantId: string, name: string): string {
 }
 
 /**
- * The sandbox, and each merchant's accounts at Stripe. Reads an account's rows again after 5 s, and at once if Stripe
- * refuses the key.
+ * The sandbox, and each merchant's accounts at processors. Reads an account's rows again after 5 s, and at once if the
+ * processor refuses the key.
  * @throws UnknownGateway, DomainError `operation_not_allowed` for a live merchant without an account.
  */
 export function createMerchantGateways(
@@ -71,25 +70,17 @@ export function createMerchantGateways(
   const { sealing, observer } = options;
   const sandbox = measuredGateway(options.sandbox, observer);
   const read = createReader(options.accountsOf);
-  const made = new Map<string, { secrets: string; gateway: PaymentGateway }>();
-  const paces = new Map<string, Pace>();
+  type Open = ReturnType<Processor['openAccount']>;
+  const made = new Map<string, { open: Open; secrets: string; gateway: PaymentGateway }>();
 
-  const stripe = (merchantId: string, mode: 'test' | 'live', account: SealedAccount) => {
-    const { name } = account;
-    const { secretKey, webhookSecrets } = secretsOf(sealing, merchantId, account);
-    const id = accountBinding(merchantId, name);
-    const secrets = [secretKey, ...webhookSecrets].join('\n');
-    const known = made.get(id);
-    if (known?.secrets === secrets) return known.gateway;
-    const pace = paces.get(id) ?? createPace(mode, () => observer?.rateLimited(name));
-    paces.set(id, pace);
-    const client = createStripeGateway({
-      secretKey,
-      webhookSecrets,
-      accountId: name.slice('stripe:'.length),
-      timeoutMs: options.stripe.timeoutMs,
-      url: options.stripe.url,
-      pace,
+  const opened = (merchantId: string, mode: Mode, name: string): Open => {
+    const { name: start, openAccount } = processorOf(name, options.processors);
+    return openAccount({
+      accountId: name.slice(start.length + 1),
+      mode,
+      timeoutMs: options.timeoutMs,
+      url: options.doubleUrls?.[start],
+      onRateLimited: () => observer?.rateLimited(name),
       newerKey: async (refused) => {
         const now = find(await read(merchantId, 0), name);
         const newer = now === undefined ? refused : secretsOf(sealing, merchantId, now).secretKey;
@@ -98,9 +89,20 @@ export function createMerchantGateways(
         return null;
       },
     });
+  };
+
+  const at = (merchantId: string, mode: Mode, account: SealedAccount) => {
+    const { name } = account;
+    const { secretKey, webhookSecrets } = secretsOf(sealing, merchantId, account);
+    const id = accountBinding(merchantId, name);
+    const secrets = [secretKey, ...webhookSecrets].join('\n');
+    const known = made.get(id);
+    if (known?.secrets === secrets) return known.gateway;
+    const open = known?.open ?? opened(merchantId, mode, name);
     const charges = options.knownCharges(merchantId, name);
-    const gateway = fencedGateway(measuredGateway(client, observer), merchantId, charges);
-    made.set(id, { secrets, gateway });
+    const measured = measuredGateway(open(secretKey, webhookSecrets), observer);
+    const gateway = fencedGateway(measured, merchantId, charges);
+    made.set(id, { open, secrets, gateway });
     return gateway;
   };
 
@@ -114,7 +116,7 @@ export function createMerchantGateways(
     if (find(found, name) === undefined) found = await read(merchantId, 0);
     const account = find(found, name);
     if (account === undefined) throw new UnknownGateway(name);
-    return stripe(merchantId, found.mode, account);
+    return at(merchantId, found.mode, account);
   };
 
   return {
@@ -123,11 +125,11 @@ export function createMerchantGateways(
     async forNewMethods(merchantId) {
       const { mode, accounts } = await read(merchantId, FRESH_FOR_MS);
       const current = accounts.find(({ isCurrent }) => isCurrent);
-      if (current !== undefined) return stripe(merchantId, mode, current);
+      if (current !== undefined) return at(merchantId, mode, current);
       if (mode === 'test') return sandbox;
       throw new DomainError(
         'operation_not_allowed',
-        'This live merchant has no payment gateway. The operator of the service has to add a Stripe account.',
+        `This live merchant has no payment gateway. The operator of the service has to add a ${COMPANIES} account.`,
       );
     },
 

@@ -90,6 +90,8 @@ export function exitsWithParent(environment: Environment = processEnvironment())
 export const SHARED = ['DATABASE_URL', 'LOG_LEVEL', 'NODE_ENV'] as const;
 const GATEWAY = ['GATEWAY_URL', 'GATEWAY_KEY'] as const;
 export const SERVER = ['HOST', 'API_PORT', 'GATEWAY_PORT', ...GATEWAY] as const;
+/** The addresses of processors' doubles, which {@link doubleUrlsOf} assigns to the processors. */
+export const DOUBLES = ['STRIPE_API_URL'] as const;
 export const TEMPORAL = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TASK_QUEUE_PREFIX'] as const;
 const HOSTED_PAGES = [
   'PUBLIC_URL',
@@ -108,7 +110,7 @@ export const SECRETS = [
 
 /**
  * URLs have no trailing slash. `gatewayUrl`: the sandbox for this process; `gatewayPublicUrl`: its tokeniser for a
- * browser; `stripeUrl`: a Stripe double, for tests.
+ * browser; `doubleUrls`: the doubles of processors, for tests.
  * @throws ConfigError with every problem at once.
  */
 export function loadApiConfig(environment: Environment = processEnvironment()) {
@@ -119,7 +121,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     ...HOSTED_PAGES,
     ...WEBHOOKS,
     'GATEWAY_PUBLIC_URL',
-    'STRIPE_API_URL',
+    ...DOUBLES,
     'TEMPORAL_UI_URL',
     'DEMO_CHECKOUT_URL',
     'METRICS_PORT',
@@ -143,7 +145,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     gatewayUrl,
     gatewayPublicUrl: env.GATEWAY_PUBLIC_URL ?? gatewayUrl,
     gatewayKey: env.GATEWAY_KEY,
-    stripeUrl: env.STRIPE_API_URL,
+    doubleUrls: doubleUrlsOf(env),
     credentialPeppers: env.CREDENTIAL_PEPPER,
     encryptionKeys: env.ENCRYPTION_KEY,
     sessionKey: env.SESSION_KEY,
@@ -170,7 +172,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     ...WEBHOOKS,
     'PUBLIC_URL',
     'SESSION_KEY',
-    'STRIPE_API_URL',
+    ...DOUBLES,
     'METRICS_PORT',
     'OTEL_EXPORTER_OTLP_ENDPOINT',
     'WORKER_QUEUES',
@@ -199,7 +201,7 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     retentionMs: env.RETENTION_DAYS * 24 * 3_600_000,
     gatewayUrl: env.GATEWAY_URL ?? `http://127.0.0.1:${env.GATEWAY_PORT}`,
     gatewayKey: env.GATEWAY_KEY,
-    stripeUrl: env.STRIPE_API_URL,
+    doubleUrls: doubleUrlsOf(env),
     encryptionKeys: env.ENCRYPTION_KEY,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
     failpoint: env.FAILPOINT,
@@ -248,6 +250,8 @@ export function temporalSettings(env: Read<(typeof TEMPORAL)[number]>) {
   };
 }
 
+export const doubleUrlsOf = (env: Read<'STRIPE_API_URL'>) => ({ stripe: env.STRIPE_API_URL });
+
 function homeLinksOf(env: Read<'TEMPORAL_UI_URL' | 'DEMO_CHECKOUT_URL'>) {
   return [
     { url: env.TEMPORAL_UI_URL, text: 'Temporal Web UI' },
@@ -275,8 +279,8 @@ const unlessProduction =
       ? `${name}: ${rule} when NODE_ENV is production`
       : undefined;
 
-/** An address other than Stripe's would receive the merchants' keys. */
-export const refuseStripeDoubleInProduction = unlessProduction('STRIPE_API_URL');
+/** An address other than the processor's would receive the merchants' keys. */
+export const refuseDoublesInProduction = DOUBLES.map((name) => unlessProduction(name));
 
 /** The worker refuses a wrong file, too, although it does not check amounts against the limits. */
 const refuseWrongCurrencyLimits: Check = (environment) => {
@@ -295,7 +299,7 @@ const refuseHalfADeployment: Check = (environment) =>
 export const SERVICE_CHECKS: readonly Check[] = [
   unlessProduction('WEBHOOK_ALLOW_LOOPBACK', 'must be off', isOn),
   unlessProduction('FAILPOINT'),
-  refuseStripeDoubleInProduction,
+  ...refuseDoublesInProduction,
   refuseWrongCurrencyLimits,
 ];
 

@@ -1,13 +1,7 @@
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import {
-  refuseStripeDoubleInProduction,
-  SECRETS,
-  SERVER,
-  SHARED,
-  urlHost,
-} from '../runtime/config.ts';
+import { refuseDoublesInProduction, SECRETS, SERVER, SHARED, urlHost } from '../runtime/config.ts';
 import { readOptional, variables as operator } from '../cli/command-line/config.ts';
 import { port, present, processEnvironment, read, text } from '../runtime/environment.ts';
 import type { Environment } from '../runtime/environment.ts';
@@ -82,7 +76,7 @@ export function loadEmbeddedConfig(environment: Environment = processEnvironment
     'PERENNIAL_CACHE_DIR',
     'XDG_CACHE_HOME',
   ] as const;
-  const env = read(variables, names, environment, [refuseStripeDoubleInProduction]);
+  const env = read(variables, names, environment, refuseDoublesInProduction);
   const fields = Object.entries(EMBEDDED).map(([field, name]) => [field, env[name]]);
   const replaced = readOptional(variables, ['DATABASE_URL', 'TEMPORAL_ADDRESS'], environment);
   readOptional(variables, SECRETS, environment);

@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
 import type { z } from 'zod';
 import {
+  DOUBLES,
+  doubleUrlsOf,
   readCurrencyLimits,
   SERVICE_CHECKS,
   TEMPORAL,
@@ -36,7 +38,7 @@ export function loadOperatorConfig(environment: Environment = processEnvironment
     'DATA_DIR',
     'GATEWAY_URL',
     'GATEWAY_PORT',
-    'STRIPE_API_URL',
+    ...DOUBLES,
     'CURRENCY_LIMITS_FILE',
     'RENEWALS_PER_SECOND',
   ] as const;
@@ -55,7 +57,7 @@ export function loadOperatorConfig(environment: Environment = processEnvironment
     gatewayKey: given.GATEWAY_KEY,
     peppers: given.CREDENTIAL_PEPPER,
     encryptionKeys: given.ENCRYPTION_KEY,
-    stripeUrl: env.STRIPE_API_URL,
+    doubleUrls: doubleUrlsOf(env),
     renewalsPerSecond: env.RENEWALS_PER_SECOND,
     currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
   };

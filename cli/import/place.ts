@@ -13,9 +13,9 @@ type Place = ReturnType<typeof placeOf>;
 export function placeOf() {
   const { encryptionKeys, gatewayPort, ...place } = commandPlace();
   if (encryptionKeys === undefined) throw new Error('Set the ENCRYPTION_KEY of API and worker.');
-  const stripeUrl = place.stripeUrl ?? place.stripeDouble?.proxyUrl;
+  const stripe = place.doubleUrls.stripe ?? place.stripeDouble?.proxyUrl;
   const gatewayUrl = place.gatewayUrl ?? `http://127.0.0.1:${gatewayPort}`;
-  return { ...place, encryptionKeys, gatewayUrl, stripeUrl };
+  return { ...place, encryptionKeys, gatewayUrl, doubleUrls: { ...place.doubleUrls, stripe } };
 }
 
 export function gatewaysOf(place: Place, db: Db): GatewayRegistry {
@@ -28,6 +28,7 @@ export function gatewaysOf(place: Place, db: Db): GatewayRegistry {
     }),
     ...gatewayRows(db),
     sealing: createSealing(place.encryptionKeys),
-    stripe: { url: place.stripeUrl, timeoutMs: GATEWAY_TIMEOUT_MS },
+    timeoutMs: GATEWAY_TIMEOUT_MS,
+    doubleUrls: place.doubleUrls,
   });
 }

@@ -15,6 +15,7 @@ import {
   secretLines,
   shownCredential,
 } from './credentials.ts';
+import { COMPANIES, PROCESSORS } from '../../gateways/processors.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { addChargingOptions, settingsChanges, settingsLines, shownSettings } from './configure.ts';
 import type { ConfigureOptions } from './configure.ts';
@@ -32,7 +33,12 @@ import { jsonText, printable } from '../command-line/terminal.ts';
 interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretFile'> {
   readonly name: string;
   readonly mode: MerchantMode;
+  readonly gateway?: string;
 }
+
+const GATEWAYS = PROCESSORS.map(({ name }) => name);
+const processorNamed = (gateway: string | undefined) =>
+  PROCESSORS.find(({ name }) => name === gateway);
 
 export const merchantCommand = operatorCommand(
   'merchant',
@@ -45,7 +51,8 @@ export const merchantCommand = operatorCommand(
       .description('create a merchant and its first credential')
       .requiredOption('--name <name>', 'shown to payers')
       .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
-      .option('--key-file <file>', 'secret key of a Stripe account; live merchants need one')
+      .addOption(new Option('--gateway <name>').choices(GATEWAYS).hideHelp(GATEWAYS.length === 1))
+      .option('--key-file <file>', `secret key of a ${COMPANIES} account; live merchants need one`)
       .option('--webhook-secret-file <file>', 'signing secret of the account’s webhook endpoint')
       .action((options: CreateOptions) => run((place) => create(place, options)));
     program
@@ -69,7 +76,7 @@ export const merchantCommand = operatorCommand(
         'add an account at a gateway or replace its key; without a gateway, list the accounts',
       )
       .argument('<merchantId>')
-      .addArgument(new Argument('[gateway]').choices(['stripe']))
+      .addArgument(new Argument('[gateway]').choices(GATEWAYS))
       .option('--key-file <file>', 'file with the secret key; - reads the standard input')
       .option(
         '--webhook-secret-file <file>',
@@ -77,8 +84,8 @@ export const merchantCommand = operatorCommand(
       )
       .option('--account <acct>', 'the account to change without a key; default: the current one')
       .option('--current', 'save new payment methods at this account')
-      .action((merchantId: string, kind: 'stripe' | undefined, options: GatewayOptions) =>
-        run((place) => configureGateway(place, merchantId, kind, options)),
+      .action((merchantId: string, gateway: string | undefined, options: GatewayOptions) =>
+        run((place) => configureGateway(place, merchantId, processorNamed(gateway), options)),
       );
 
     program
@@ -101,26 +108,26 @@ export const merchantCommand = operatorCommand(
 
 async function create(place: Place, options: CreateOptions): Promise<Report> {
   const { name, mode, keyFile, webhookSecretFile } = options;
+  const processor = processorNamed(options.gateway) ?? PROCESSORS[0];
   const problem = merchantNameProblem(name);
   if (problem !== null) throw new Error(problem);
   if (mode === 'live' && keyFile === undefined) {
     throw new Error(
-      'A live merchant needs an account: --key-file with a key sk_live_… or rk_live_….',
+      `A live merchant needs an account: --key-file with a key ${processor.shownKey('live')}.`,
     );
   }
   if (keyFile === undefined && webhookSecretFile !== undefined) {
     throw new Error('Give the key of the account: --key-file <file>.');
   }
-  const key = keyFile === undefined ? null : await readKey(keyFile, mode, place);
-  const webhookSecret =
-    webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
+  const key = await readKey(keyFile, mode, processor, place);
+  const webhookSecret = await readWebhookSecret(webhookSecretFile, processor, place);
   const pepper = await place.pepper();
   const made = await place.db.transaction(async (tx) => {
     const merchant = await createMerchantWithCredential(tx, { name, mode, pepper });
     if (key !== null) {
       const { merchantId } = merchant;
       const { accountId } = key;
-      const entry = { merchantId, mode, accountId, key, webhookSecret, current: true };
+      const entry = { merchantId, mode, processor, accountId, key, webhookSecret, current: true };
       await storeAccount({ db: tx, sealing: place.sealing }, entry);
     }
     const { merchantId, keyId } = merchant;
@@ -195,7 +202,7 @@ async function pepperOf(db: Db, peppers: readonly string[]): Promise<string> {
 }
 
 function settings(environment: Surroundings['environment']) {
-  const { databaseUrl, peppers, encryptionKeys, stripeUrl } = commandPlace(environment);
+  const { databaseUrl, peppers, encryptionKeys, doubleUrls } = commandPlace(environment);
   if (peppers === undefined) {
     throw new Error(
       'Set the CREDENTIAL_PEPPER of the API: DATABASE_URL is not the database of npm start.',
@@ -209,6 +216,6 @@ function settings(environment: Surroundings['environment']) {
         throw new Error('Set the ENCRYPTION_KEY of API and worker.');
       return createSealing(encryptionKeys);
     },
-    stripeUrl,
+    doubleUrls,
   };
 }

@@ -1,14 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { Stripe } from 'stripe';
 import type { Db } from '../../db/client.ts';
 import { changeGateway, findMerchantGateways } from '../../db/repositories/merchants/gateways.ts';
 import type { GatewayRow } from '../../db/repositories/merchants/gateways.ts';
 import type { MerchantMode } from '../../db/schema/merchants.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
-import { createStripeClient } from '../../gateways/stripe/client.ts';
+import type { DoubleUrls, Processor } from '../../gateways/processor.ts';
+import { PROCESSORS } from '../../gateways/processors.ts';
 import type { Sealing } from '../../runtime/sealing.ts';
 import type { Recorder } from '../command-line/operator-action.ts';
 
@@ -23,42 +23,33 @@ export interface GatewayPlace {
   readonly db: Db;
   /** Throws if the process has no key for the encryption. */
   readonly sealing: () => Sealing;
-  /** Another address than Stripe's, for tests. */
-  readonly stripeUrl: string | undefined;
+  readonly doubleUrls: DoubleUrls;
   readonly input: Readable;
   readonly record: Recorder;
 }
 
-export type CheckedKey = Awaited<ReturnType<typeof readKey>>;
+export type CheckedKey = NonNullable<Awaited<ReturnType<typeof readKey>>>;
 
 const CHECK_TIMEOUT_MS = 20_000;
 
-/** `-` reads the standard input. Asks Stripe for the account. Throws the reason, never with the key. */
+/** `-` reads the standard input. Asks the processor for the account. Throws the reason, never with the key. */
 export async function readKey(
-  file: string,
+  file: string | undefined,
   mode: MerchantMode,
-  { stripeUrl, input }: Pick<GatewayPlace, 'stripeUrl' | 'input'>,
+  { name, checkKey }: Processor,
+  { doubleUrls, input }: Pick<GatewayPlace, 'doubleUrls' | 'input'>,
 ) {
+  if (file === undefined) return null;
   const secretKey = await readSecret(file, input);
-  const [, keyMode] = /^(?:sk|rk)_(test|live)_\w+$/.exec(secretKey) ?? [];
-  if (keyMode === undefined) {
-    throw new Error(`The key must look like sk_${mode}_… or rk_${mode}_….`);
-  }
-  if (keyMode !== mode) {
-    throw new Error(`This is a ${keyMode} key, and the merchant is in ${mode} mode.`);
-  }
-  const stripe = createStripeClient({ secretKey, timeoutMs: CHECK_TIMEOUT_MS, url: stripeUrl });
-  const account = await stripe.accounts.retrieveCurrent().catch(refusalOf);
-  if (typeof account === 'string') throw new Error(`Nothing was changed: ${account}.`);
-  // An account cannot charge while Stripe still needs data of the business.
-  return { secretKey, accountId: account.id, canCharge: account.charges_enabled };
+  const options = { timeoutMs: CHECK_TIMEOUT_MS, url: doubleUrls[name] };
+  return { secretKey, ...(await checkKey(secretKey, mode, options)) };
 }
 
 /** Lists the accounts, or changes one. Returns no secret. An error says that nothing was changed. */
 export async function configureGateway(
   place: GatewayPlace,
   merchantId: string,
-  kind: 'stripe' | undefined,
+  processor: Processor | undefined,
   options: GatewayOptions,
 ) {
   const { db, sealing, record } = place;
@@ -66,21 +57,21 @@ export async function configureGateway(
   if (before === null) throw new Error(`There is no merchant ${merchantId}.`);
   const { mode } = before;
   const { keyFile, webhookSecretFile, account, current = false } = options;
-  if (kind === undefined) {
-    if (Object.keys(options).length > 0) throw new Error('Name the gateway: stripe.');
+  if (processor === undefined) {
+    const names = PROCESSORS.map(({ name }) => name).join(' or ');
+    if (Object.keys(options).length > 0) throw new Error(`Name the gateway: ${names}.`);
     return listed(merchantId, before);
   }
-  const key = keyFile === undefined ? null : await readKey(keyFile, mode, place);
+  const key = await readKey(keyFile, mode, processor, place);
   if (key !== null && account !== undefined && account !== key.accountId) {
     throw new Error(`The key belongs to ${key.accountId}, not to ${account}.`);
   }
-  const accountId =
-    key?.accountId ?? account ?? before.accounts.find(({ isCurrent }) => isCurrent)?.name.slice(7);
+  const own = before.accounts.find(({ isCurrent }) => isCurrent)?.name.split(':') ?? [];
+  const accountId = key?.accountId ?? account ?? (own[0] === processor.name ? own[1] : undefined);
   if (accountId === undefined) throw new Error('Give the key of the account: --key-file <file>.');
-  const webhookSecret =
-    webhookSecretFile === undefined ? null : await readWebhookSecret(webhookSecretFile, place);
+  const webhookSecret = await readWebhookSecret(webhookSecretFile, processor, place);
   await db.transaction(async (tx) => {
-    const entry = { merchantId, mode, accountId, key, webhookSecret, current };
+    const entry = { merchantId, mode, processor, accountId, key, webhookSecret, current };
     await storeAccount({ db: tx, sealing }, entry);
     const facts = { isNewKey: key !== null, isNewWebhookSecret: webhookSecret !== null, current };
     await record(tx, { command: 'merchant gateway', subject: accountId, merchantId, facts });
@@ -93,7 +84,7 @@ export async function configureGateway(
       ? report.lines
       : [
           ...report.lines,
-          `${accountId} cannot charge yet: Stripe needs more data of the business.`,
+          `${accountId} cannot charge yet: ${processor.company} needs more data of the business.`,
         ];
   return { ...report, lines };
 }
@@ -104,14 +95,15 @@ export async function storeAccount(
   entry: {
     merchantId: string;
     mode: MerchantMode;
+    processor: Processor;
     accountId: string;
     key: CheckedKey | null;
     webhookSecret: string | null;
     current: boolean;
   },
 ): Promise<void> {
-  const { merchantId, mode, accountId, key, webhookSecret, current } = entry;
-  const name = `stripe:${accountId}`;
+  const { merchantId, mode, processor, accountId, key, webhookSecret, current } = entry;
+  const name = `${processor.name}:${accountId}`;
   const seal = (secret: string) => sealing().seal(secret, accountBinding(merchantId, name));
   const result = await changeGateway(db, {
     merchantId,
@@ -127,12 +119,14 @@ export async function storeAccount(
 }
 
 export async function readWebhookSecret(
-  file: string,
+  file: string | undefined,
+  { webhookSecretStart: start }: Processor,
   { input }: Pick<GatewayPlace, 'input'>,
-): Promise<string> {
+): Promise<string | null> {
+  if (file === undefined) return null;
   const secret = await readSecret(file, input);
-  if (!/^whsec_\w+$/.test(secret)) throw new Error('The webhook secret must look like whsec_….');
-  return secret;
+  if (secret.startsWith(start) && /^\w+$/.test(secret.slice(start.length))) return secret;
+  throw new Error(`The webhook secret must look like ${start}….`);
 }
 
 async function readSecret(file: string, input: Readable): Promise<string> {
@@ -142,24 +136,13 @@ async function readSecret(file: string, input: Readable): Promise<string> {
   return secret;
 }
 
-/** Returns why Stripe did not confirm the key, without Stripe's message, which shows a part of the key. */
-function refusalOf(error: unknown): string {
-  if (error instanceof Stripe.errors.StripeAuthenticationError) return 'Stripe refuses the key';
-  if (error instanceof Stripe.errors.StripePermissionError) {
-    return 'the key has no permission to read its account';
-  }
-  if (error instanceof Stripe.errors.StripeConnectionError) return 'Stripe did not answer';
-  const { statusCode } = error as { statusCode?: number };
-  return `Stripe answered ${statusCode ?? 'in an unknown form'}`;
-}
-
 function listed(
   merchantId: string,
   { mode, accounts }: { mode: MerchantMode; accounts: readonly GatewayRow[] },
 ) {
   const data = accounts.map((row) => ({
-    gateway: 'stripe',
-    accountId: row.name.slice('stripe:'.length),
+    gateway: row.name.split(':')[0],
+    accountId: row.name.split(':')[1],
     isCurrent: row.isCurrent,
     keyEnding: row.keyEnding,
     webhookSecret: row.sealedWebhookSecret === null ? 'none' : 'set',
@@ -167,7 +150,7 @@ function listed(
   }));
   const lines = data.map(
     (row) =>
-      `  stripe  ${row.accountId}  key …${row.keyEnding}  webhook secret ${row.webhookSecret}` +
+      `  ${row.gateway}  ${row.accountId}  key …${row.keyEnding}  webhook secret ${row.webhookSecret}` +
       (row.isCurrent ? '  current' : ''),
   );
   const fallback =

@@ -1,12 +1,13 @@
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { attemptNumberOf, DIRECT_COMMAND } from '../../domain/payment-intent.ts';
-import type { AttemptTrigger, IntentRef } from '../../domain/payment-intent.ts';
+import type { AttemptTrigger } from '../../domain/payment-intent.ts';
 import type { RefundRef } from '../../domain/refund.ts';
 import type { ChargeCause } from '../../domain/subscription/charge-cause.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import { changeBy } from '../../domain/subscription/ledger.ts';
 import { calendarDate } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
+import type { ListedCharge } from '../../gateways/processor.ts';
 import type { Db } from '../../db/client.ts';
 import { paymentAttempts, paymentIntents, refunds } from '../../db/schema/payments.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
@@ -36,16 +37,9 @@ import { insertRefund, settleRefund } from '../../db/repositories/payments/refun
 
 type Intent = typeof paymentIntents.$inferSelect;
 
-/** A charge in the gateway's book that the rows do not have. `createdAt` is the gateway's time in epoch ms. */
-export interface LostCharge extends IntentRef {
-  readonly subscriptionId: string | null;
+/** A charge in the gateway's book that the rows do not have. */
+export interface LostCharge extends ListedCharge {
   readonly gateway: string;
-  readonly key: string;
-  readonly gatewayChargeId: string;
-  readonly outcome: 'succeeded' | 'pending' | 'declined';
-  readonly amountMinor: number;
-  readonly currency: string;
-  readonly createdAt: number;
 }
 
 export interface LostRefund extends RefundRef {

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { ReservedSql } from 'postgres';
 import { openDriver } from '../../db/connection.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
-import { sandboxBook, stripeBooks } from './gateway-books.ts';
-import type { GatewayBook, StripePlace } from './gateway-books.ts';
+import type { ListedCharge, ListedRefund } from '../../gateways/processor.ts';
+import { accountBooks, sandboxBook } from './gateway-books.ts';
+import type { AccountsPlace, GatewayBook } from './gateway-books.ts';
 import { messageOf } from '../command-line/terminal.ts';
 import { readLedgerProblems } from './ledger-check.ts';
 
@@ -11,8 +12,8 @@ import { readLedgerProblems } from './ledger-check.ts';
 export interface Places {
   readonly databaseUrl: string;
   readonly gateway: { readonly url: string; readonly key: string } | null;
-  /** The merchants' accounts at Stripe. Absent: their books are not read. */
-  readonly stripe?: StripePlace | undefined;
+  /** The merchants' accounts. Absent: their books are not read. */
+  readonly accounts?: AccountsPlace | undefined;
   /** JSON lines `{ eventId, eventType, isSignatureValid, isAcknowledged }`; the last is true if absent. */
   readonly receiverBook: string | null;
   /** A file with one JSON object a line for each answer of the API: `{ key, status, body }`. */
@@ -22,7 +23,7 @@ export interface Places {
 /** A snapshot of Postgres, and the other books as temporary tables, for SQL queries. */
 export interface Books {
   readonly has: { gateway: boolean; receiver: boolean; client: boolean };
-  /** The accounts at Stripe that could not be read, each with the reason. Their books are empty. */
+  /** The accounts that could not be read, each with the reason. Their books are empty. */
   readonly unread: ReadonlyMap<string, string>;
   ask<Row>(query: string): Promise<Row[]>;
   close(): Promise<void>;
@@ -79,9 +80,9 @@ export async function openBooks(places: Places): Promise<Books> {
     await session.unsafe('set local statement_timeout = 0');
     await fill(session, 'underived', await readLedgerProblems(session));
     await session.unsafe(`set local statement_timeout = ${STATEMENT_TIMEOUT_MS}`);
-    const { gateway, stripe } = places;
+    const { gateway } = places;
     if (gateway) await readGateway(session, sandboxBook(gateway.url, gateway.key));
-    const accounts = stripe ? await stripeBooks(session, stripe) : [];
+    const accounts = places.accounts ? await accountBooks(session, places.accounts) : [];
     const unread = await readAccounts(session, accounts);
     return {
       unread,
@@ -124,10 +125,34 @@ async function readGateway(session: ReservedSql, book: GatewayBook): Promise<voi
   // A test and a live merchant may share an account's name. Their books begin at the same instant.
   await session`insert into book_gateway
     values (${book.gateway}, ${book.from.toISOString()}) on conflict do nothing`;
-  for await (const { charges, refunds } of book.pages) {
-    await fill(session, 'book_charge', charges);
-    await fill(session, 'book_refund', refunds);
+  const { gateway, pages } = book;
+  for await (const { charges, refunds } of pages) {
+    const charged = charges.map((charge) => ({
+      ...rowOf(gateway, charge),
+      intent_id: charge.intentId,
+      subscription_id: charge.subscriptionId,
+      currency: charge.currency,
+      outcome: charge.outcome,
+    }));
+    const refunded = refunds.map((refund) => ({
+      ...rowOf(gateway, refund),
+      refund_id: refund.gatewayRefundId,
+      status: refund.status,
+    }));
+    await fill(session, 'book_charge', charged);
+    await fill(session, 'book_refund', refunded);
   }
+}
+
+function rowOf(gateway: string, listed: ListedCharge | ListedRefund): Row {
+  return {
+    gateway,
+    key: listed.key,
+    merchant_id: listed.merchantId,
+    charge_id: listed.gatewayChargeId,
+    amount_minor: listed.amountMinor,
+    created_at: new Date(listed.createdAt).toISOString(),
+  };
 }
 
 /** One merchant's revoked key must not hide the books of the others. */

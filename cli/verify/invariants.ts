@@ -1,3 +1,4 @@
+import { COMPANIES } from '../../gateways/processors.ts';
 import { readAccepted } from './acceptance.ts';
 import type { Acceptance } from './acceptance.ts';
 import type { Books } from './books.ts';
@@ -41,8 +42,7 @@ export interface Unchecked {
 }
 
 const NOT_GIVEN: Readonly<Record<keyof Books['has'], string>> = {
-  gateway:
-    'no book of a gateway: GATEWAY_URL and GATEWAY_KEY are not set, and no account at Stripe was read',
+  gateway: `no book of a gateway: GATEWAY_URL and GATEWAY_KEY are not set, and no account at ${COMPANIES} was read`,
   receiver: 'no book of a webhook receiver: --receiver-book is not set',
   client: 'no book of a client: --client-book is not set',
 };

@@ -1,4 +1,5 @@
 import type { PaymentGateway } from '../port.ts';
+import type { AccountOptions } from '../processor.ts';
 import { amountProblem } from './amounts.ts';
 import { openCardEntry, readCard } from './card-entry.ts';
 import { charge, lookup, prepare, withdraw } from './charges.ts';
@@ -7,7 +8,15 @@ import type { StripeGatewayOptions } from './client.ts';
 import { readEvents } from './events.ts';
 import { lookupDispute, lookupMethod, newestCharge } from './lookups.ts';
 import { failureOf, unknown } from './outcomes.ts';
+import { createPace } from './pace.ts';
 import { lookupRefund, refund } from './refunds.ts';
+
+/** The account's rate limit also applies across changes of its key. */
+export function openStripeAccount({ mode, onRateLimited, ...account }: AccountOptions) {
+  const pace = createPace(mode, onRateLimited);
+  return (secretKey: string, webhookSecrets: readonly string[]): PaymentGateway =>
+    createStripeGateway({ ...account, secretKey, webhookSecrets, pace });
+}
 
 /**
  * Stripe, for one account. Each attempt has its own PaymentIntent, which `prepare` creates, `charge` confirms and

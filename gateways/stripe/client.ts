@@ -1,20 +1,17 @@
 import { Stripe } from 'stripe';
+import type { AccountOptions, RequestOptions } from '../processor.ts';
 import type { Pace } from './pace.ts';
 import { createSending } from './sending.ts';
 
-export interface StripeGatewayOptions {
+export interface StripeGatewayOptions
+  extends RequestOptions, Partial<Pick<AccountOptions, 'newerKey'>> {
   /** A secret or restricted key of the account. A `_live_` key moves money. */
   readonly secretKey: string;
   readonly accountId: string;
-  readonly timeoutMs: number;
-  /** The address of a Stripe double, for tests. Default: Stripe's address. */
-  readonly url?: string | undefined;
   /** Secrets that verify the account's events; two during a rotation. */
   readonly webhookSecrets?: readonly string[];
   /** The rate limiter of the account's requests in this process. Default: no limit. */
   readonly pace?: Pace;
-  /** Returns the account's present key if it differs from the key `refused`; else null. Default: always null. */
-  readonly newerKey?: (refused: string) => Promise<string | null>;
 }
 
 const API_VERSION = '2026-08-26.dahlia';

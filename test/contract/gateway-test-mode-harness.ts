@@ -1,5 +1,5 @@
 import { createStripeGateway } from '../../gateways/stripe/adapter.ts';
-import { listCharges } from '../../cli/verify/stripe-charges.ts';
+import { readBook } from '../../gateways/stripe/book.ts';
 import { createStripeClient } from '../../gateways/stripe/client.ts';
 import type { GatewayHarness } from './gateway-harness.ts';
 
@@ -64,8 +64,10 @@ export async function startTestModeHarness(
     refunds: null,
     book: async (subscriptionId) => {
       const found = [];
-      for await (const page of listCharges(stripe, startedAt)) {
-        for (const charge of page) if (charge.subscriptionId === subscriptionId) found.push(charge);
+      const pages = readBook(secretKey, startedAt, { timeoutMs: TIMEOUT_MS, url });
+      for await (const { charges } of pages) {
+        for (const charge of charges)
+          if (charge.subscriptionId === subscriptionId) found.push(charge);
       }
       return found.map(({ key, outcome, amountMinor }) => ({
         key,

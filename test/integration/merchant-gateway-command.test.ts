@@ -74,7 +74,8 @@ const test = onStripe.extend('operator', { scope: 'file' }, async ({ world }, { 
         sandbox,
         ...gatewayRows(db),
         sealing: createSealing([encryptionKey]),
-        stripe: { url: world.proxy.url, timeoutMs: 20_000 },
+        timeoutMs: 20_000,
+        doubleUrls: { stripe: world.proxy.url },
       }),
   };
 });

@@ -59,7 +59,8 @@ const test = onStripe.extend('merchants', { scope: 'file' }, async ({ world }, {
         sandbox,
         ...gatewayRows(db),
         sealing,
-        stripe: { url: world.proxy.url, timeoutMs: 20_000 },
+        timeoutMs: 20_000,
+        doubleUrls: { stripe: world.proxy.url },
         onKeyRefused: (_merchantId, gateway) => void refused.push(gateway),
         observer: {
           requested: (gateway, { operation, outcome }) =>

@@ -56,10 +56,10 @@ const test = onDevServer.extend('books', { scope: 'file' }, async ({ server }, {
     })
     .then(({ id }) => account.stripe.paymentIntents.confirm(id, { off_session: true }));
 
-  const stripe = { sealing: env.sealing, url: world.proxy.url, days: 1 };
-  const check = async (url = stripe.url) => {
-    const { databaseUrl } = env;
-    const place = { databaseUrl, gateway: null, stripe: { ...stripe, url } };
+  const check = async (url = world.proxy.url) => {
+    const { databaseUrl, sealing } = env;
+    const accounts = { sealing, doubleUrls: { stripe: url }, days: 1 };
+    const place = { databaseUrl, gateway: null, accounts };
     const opened = await openBooks({ ...place, receiverBook: null, clientBook: null });
     try {
       const results = await checkBooks(opened);
@@ -80,7 +80,7 @@ const test = onDevServer.extend('books', { scope: 'file' }, async ({ server }, {
     paid,
     payments,
     clock,
-    stripeUrl: stripe.url,
+    stripeUrl: world.proxy.url,
     check,
     run: (query: string) => env.db.execute<Record<string, unknown>>(sql.raw(query)),
   };

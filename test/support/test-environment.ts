@@ -9,6 +9,7 @@ import { sql } from 'drizzle-orm';
 import { expect, inject } from 'vitest';
 import { activityInterceptor } from '../../activities/interceptors.ts';
 import { createMerchantGateways } from '../../gateways/merchant-gateways.ts';
+import type { Processor } from '../../gateways/processor.ts';
 import type { SendBudget } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
@@ -105,6 +106,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     gatewayTimeoutMs?: number;
     /** The address of a Stripe double, for merchants with an account there. */
     stripeUrl?: string;
+    /** Default: those of the product. */
+    processors?: readonly Processor[];
     /** Called before each statement, BEGIN and COMMIT of activities in this process. */
     onStatement?: () => void;
     onPayerPriorityEnd?: (ref: SubscriptionRef) => void;
@@ -165,7 +168,9 @@ export async function createEnvironment<Server extends TemporalPlace>(
     sandbox: gateway,
     ...gatewayRows(db),
     sealing,
-    stripe: { url: options.stripeUrl, timeoutMs: options.gatewayTimeoutMs ?? GATEWAY_TIMEOUT_MS },
+    timeoutMs: options.gatewayTimeoutMs ?? GATEWAY_TIMEOUT_MS,
+    doubleUrls: { stripe: options.stripeUrl },
+    ...(options.processors && { processors: options.processors }),
   });
   const webhooks = createWebhookQueues({
     client,

@@ -40,6 +40,7 @@ describe('settings', () => {
       gatewayUrl: 'http://127.0.0.1:8081',
       gatewayPublicUrl: 'http://127.0.0.1:8081',
       gatewayKey: key,
+      doubleUrls: {},
       credentialPeppers: [key],
       encryptionKeys: [Buffer.alloc(32, 9)],
       sessionKey: key,
@@ -150,8 +151,11 @@ describe('settings', () => {
       NODE_ENV,
       STRIPE_API_URL: 'http://127.0.0.1:8082',
     });
+    const double = { stripe: 'http://127.0.0.1:8082' };
+    expect(loadApiConfig(at('development')).doubleUrls).toEqual(double);
+    expect(loadWorkerConfig(at('development')).doubleUrls).toEqual(double);
+    expect(loadEmbeddedConfig(at('development')).stripeUrl).toBe(double.stripe);
     for (const load of [loadApiConfig, loadWorkerConfig, loadEmbeddedConfig]) {
-      expect(load(at('development')).stripeUrl).toBe('http://127.0.0.1:8082');
       expect(problemsOf(() => load(at('production')))).toEqual([
         'STRIPE_API_URL: must not be set when NODE_ENV is production',
       ]);

@@ -46,6 +46,7 @@ import { commandLine, gatewayOption } from '../../cli/command-line/options.ts';
 import type { GatewayChoice } from '../../cli/command-line/options.ts';
 import { withDatabase } from '../../cli/command-line/servers.ts';
 import { storeAccount } from '../../cli/merchant/gateway.ts';
+import { processorOf } from '../../gateways/processors.ts';
 
 const { gateway } = commandLine('start', 'Runs the whole system on this machine until Ctrl-C.')
   .addOption(gatewayOption('stripe-double: a double of Stripe'))
@@ -276,6 +277,7 @@ async function startStripeDouble(
     const entry = {
       merchantId,
       mode: 'test',
+      processor: processorOf(`stripe:${accountId}`),
       accountId,
       key,
       webhookSecret,

@@ -12,8 +12,6 @@ import { executeOnce } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
 
 const COUNT_MAX = 100;
-/** The names of the accounts at Stripe begin with this. */
-const STRIPE = 'stripe:';
 const NOT_SANDBOX =
   'Only the sandbox gateway declines charges on request, and these charges are made at another gateway. ' +
   'Use a test card of that gateway.';
@@ -62,7 +60,8 @@ export const declineNext = route({
     const merchantId = call.merchant.id;
     return executeOnce(call, deps, async () => {
       const gateway = await gatewayOf(deps, merchantId, call.body);
-      if (gateway.startsWith(STRIPE)) throw new DomainError('operation_not_allowed', NOT_SANDBOX);
+      // The name of an account at another gateway has a colon: `<gateway>:<account>`.
+      if (gateway.includes(':')) throw new DomainError('operation_not_allowed', NOT_SANDBOX);
       await deps.declineNext({ subscriptionId, paymentMethodId, code, count });
       return ok({});
     });

@@ -98,9 +98,12 @@ export async function findNamedMethod(
     .where(
       and(
         isOwn,
-        gatewayMethodId.includes('/')
-          ? eq(paymentMethods.gatewayMethodId, gatewayMethodId)
-          : like(paymentMethods.gatewayMethodId, `%/${gatewayMethodId.replaceAll('_', '\\_')}`),
+        or(
+          eq(paymentMethods.gatewayMethodId, gatewayMethodId),
+          gatewayMethodId.includes('/')
+            ? undefined
+            : like(paymentMethods.gatewayMethodId, `%/${gatewayMethodId.replaceAll('_', '\\_')}`),
+        ),
       ),
     );
   return row ?? null;

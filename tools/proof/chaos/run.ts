@@ -88,9 +88,9 @@ async function verifyBooks({ start, receiver, books }: Surroundings): Promise<Ch
   const opened = await openBooks({
     databaseUrl: demo.databaseUrl,
     gateway: { url: demo.gatewayUrl, key: demo.gatewayKey },
-    stripe: demo.stripeDouble && {
+    accounts: demo.stripeDouble && {
       sealing: createSealing(keyRingOf(loadOrMakeSecrets(secretsFile(dataDir)).ENCRYPTION_KEY)),
-      url: demo.stripeDouble.url,
+      doubleUrls: { stripe: demo.stripeDouble.url },
       days: 1,
     },
     ...books,

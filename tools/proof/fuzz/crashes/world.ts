@@ -98,7 +98,7 @@ export async function openWorld(options: WorldOptions) {
       problemsIn(
         server.isSandbox
           ? { ...places, gateway: { url: server.url, key: KEY } }
-          : { ...places, stripe: { sealing, url: server.url, days: 2 } },
+          : { ...places, accounts: { sealing, doubleUrls: { stripe: server.url }, days: 2 } },
       ),
     close: async () => {
       await server.close();

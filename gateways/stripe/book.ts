@@ -1,37 +1,26 @@
 import type { Stripe } from 'stripe';
-import { ourAmount } from '../../gateways/stripe/amounts.ts';
-import type { LostCharge } from './adopted-rows.ts';
-
-export type ListedCharge = Omit<LostCharge, 'gateway'>;
-
-export interface ListedRefund {
-  /** Our key of the refund. Null if it was made without the service, for example in Stripe's Dashboard. */
-  readonly key: string | null;
-  readonly gatewayRefundId: string;
-  readonly merchantId: string;
-  readonly gatewayChargeId: string;
-  readonly createdAt: number;
-  readonly amountMinor: number;
-  readonly status: 'succeeded' | 'pending' | 'failed';
-}
+import type { ListedCharge, ListedPage, ListedRefund, RequestOptions } from '../processor.ts';
+import { ourAmount } from './amounts.ts';
+import { createStripeClient } from './client.ts';
 
 const PAGE = 100;
 /** Stripe's only other status is `failed`, whose outcome here is `declined`. */
 const OUTCOMES = ['succeeded', 'pending'] as const;
 
-/** From `fromAt` (epoch ms) on, newest first, without other sales of the merchant. Throws the SDK's error. */
-export async function* listCharges(stripe: Stripe, fromAt: number): AsyncGenerator<ListedCharge[]> {
+/** The newest first, without other sales of the account. Throws the SDK's error. */
+export async function* readBook(
+  secretKey: string,
+  fromAt: number,
+  options: RequestOptions,
+): AsyncGenerator<ListedPage> {
+  const stripe = createStripeClient({ secretKey, ...options });
   const created = { gte: Math.floor(fromAt / 1_000) };
-  const pages = pagesOf((page) => stripe.charges.list({ ...page, created }));
-  for await (const page of pages) yield page.flatMap(ourCharge);
-}
-
-/** Only the refunded charge tells whose refund it is, so Stripe answers each refund with its charge. */
-export async function* listRefunds(stripe: Stripe, fromAt: number): AsyncGenerator<ListedRefund[]> {
-  const created = { gte: Math.floor(fromAt / 1_000) };
+  const charges = pagesOf((page) => stripe.charges.list({ ...page, created }));
+  for await (const page of charges) yield { charges: page.flatMap(ourCharge), refunds: [] };
+  // Only the refunded charge tells whose refund it is, so Stripe answers each refund with its charge.
   const expand = ['data.charge'];
-  const pages = pagesOf((page) => stripe.refunds.list({ ...page, created, expand }));
-  for await (const page of pages) yield page.flatMap(ourRefund);
+  const refunds = pagesOf((page) => stripe.refunds.list({ ...page, created, expand }));
+  for await (const page of refunds) yield { charges: [], refunds: page.flatMap(ourRefund) };
 }
 
 async function* pagesOf<Item extends { readonly id: string }>(
