@@ -10,7 +10,8 @@ import {
 import type { Activities } from '../../activities/index.ts';
 import { backoffMs, jitterOf } from '../../domain/delays.ts';
 import { ERRORS } from '../../domain/errors.ts';
-import type { Command } from '../../domain/subscription/commands.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
 import { describe, ENTRIES_SHOWN } from '../../domain/subscription/describe.ts';
@@ -26,14 +27,26 @@ import {
   siblingTaskQueue,
 } from '../options.ts';
 import { Clock } from './clock.ts';
-import { Inbox } from './inbox.ts';
-import type { Answer } from './inbox.ts';
 import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 import type { Facts } from './plan.ts';
 
+export type UpdateOutcome = { ok: true; result: CommandResult } | ({ ok: false } & RefusalReason);
+
+export interface QueuedCommand {
+  readonly command: Command;
+  /** True if a caller waits for the outcome. The caller can send the command again. */
+  readonly isAwaited: boolean;
+  /**
+   * The target of a test clock that was behind it when the command arrived; else null. The clock moves first, because
+   * the caller may have read from the row that it is reached.
+   */
+  readonly afterAdvanceTo: number | null;
+  outcome: UpdateOutcome | null;
+}
+
 /** The command may or may not be recorded. A repeat with the same `commandId` gets the result. */
-const UNAVAILABLE: Answer = {
+const UNAVAILABLE: UpdateOutcome = {
   ok: false,
   code: 'service_unavailable',
   message: ERRORS.service_unavailable.message,
@@ -51,7 +64,8 @@ const LONG_WINDOW = 12;
 
 /** The state of one workflow run, in memory, and the facts from which `plan` decides. */
 export class Run implements Facts {
-  readonly inbox = new Inbox();
+  /** In the order of arrival. Handlers add, and only the loop removes: one command at a time. */
+  inbox: QueuedCommand[] = [];
   readonly clock: Clock;
   readonly activities = localFirstActivities();
   /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
@@ -96,16 +110,16 @@ export class Run implements Facts {
   }
 
   get hasCommand(): boolean {
-    return !this.inbox.isEmpty;
+    return this.inbox.length > 0;
   }
 
   get isCommandAwaited(): boolean {
-    return this.inbox.isAwaited;
+    return this.inbox.some(({ isAwaited }) => isAwaited);
   }
 
   get isCommandAfterAdvance(): boolean {
-    const { firstAfterAdvanceTo } = this.inbox;
-    return firstAfterAdvanceTo !== null && this.clock.now < firstAfterAdvanceTo;
+    const target = this.inbox[0]?.afterAdvanceTo ?? null;
+    return target !== null && this.clock.now < target;
   }
 
   get step(): Step {
@@ -146,14 +160,6 @@ export class Run implements Facts {
     // If a worker died after it wrote the row, the row's state may be ahead of the test clock.
     this.clock.catchUp(knownUntil(state));
     this.showDetails();
-  }
-
-  post(command: Command): void {
-    this.inbox.post(command, this.clock.pendingTargetAt);
-  }
-
-  submit(command: Command): Promise<Answer> {
-    return this.inbox.submit(command, this.clock.pendingTargetAt);
   }
 
   /** Logs why a signal is refused and shows the reason in the Web UI, because the sender gets no answer. */
@@ -197,9 +203,16 @@ export class Run implements Facts {
     this.failures = 0;
   }
 
+  /** Removes the oldest command and gives its caller the outcome. */
+  answerFirst(outcome: UpdateOutcome): void {
+    const first = this.inbox.shift();
+    if (first) first.outcome = outcome;
+  }
+
   /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */
   answerUnavailable(): void {
-    this.inbox.answerAwaited(UNAVAILABLE);
+    for (const queued of this.inbox) if (queued.isAwaited) queued.outcome = UNAVAILABLE;
+    this.inbox = this.inbox.filter(({ isAwaited }) => !isAwaited);
   }
 
   /** Writes the search attributes if any has changed since this run's last write. */

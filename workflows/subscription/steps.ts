@@ -24,7 +24,7 @@ import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Run } from './run.ts';
 
-export type Outcome =
+export type StepResult =
   | { kind: 'done'; result: CommandResult | null }
   /** The row held a later state, which the run has adopted. The command must be validated again. */
   | { kind: 'stale' }
@@ -75,7 +75,7 @@ export class Steps {
   }
 
   /** Executes `action`: charges the attempt or records the change. `command` is null for a due step. */
-  act(action: Action, command: Command | null): Promise<Outcome> {
+  act(action: Action, command: Command | null): Promise<StepResult> {
     const { change } = action;
     return action.do === 'charge'
       ? this.charge(change.state, {
@@ -89,7 +89,7 @@ export class Steps {
     change: Change,
     command: Command | null,
     result: CommandResult | null,
-  ): Promise<Outcome> {
+  ): Promise<StepResult> {
     const { run } = this;
     run.isWriting = true;
     try {
@@ -119,7 +119,7 @@ export class Steps {
   private async charge(
     state: SubscriptionState,
     opening: ChargeAttemptInput['opening'],
-  ): Promise<Outcome> {
+  ): Promise<StepResult> {
     const { run } = this;
     const { now: nowAt, realNow: realNowAt } = run.clock;
     const { owed, openAttempt: attempt } = state;
@@ -146,7 +146,7 @@ export class Steps {
     result: ChargeAttemptResult,
     nowAt: number,
     realNowAt: number,
-  ): Outcome {
+  ): StepResult {
     const { run } = this;
     const { openAttempt: attempt } = state;
     if (!attempt) throw new Error('no attempt is open');

@@ -1,6 +1,5 @@
 import { CancellationScope, condition, upsertSearchAttributes } from '@temporalio/workflow';
-import { takeFirstCommand } from './commands.ts';
-import { onCancellationRequest, registerHandlers } from './handlers.ts';
+import { registerHandlers, takeFirstCommand } from './handlers.ts';
 import { attributesOf, resultOf } from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf, plan } from './plan.ts';
@@ -16,7 +15,6 @@ import { handOver } from './successor.ts';
 export async function subscription(input: SubscriptionInput): Promise<SubscriptionResult> {
   const run = new Run(input);
   registerHandlers(run);
-  onCancellationRequest(run);
   const steps = new Steps(run);
 
   return CancellationScope.nonCancellable(async () => {

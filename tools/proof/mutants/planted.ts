@@ -85,10 +85,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a command is validated when it arrives and not again before it is executed',
-    file: 'workflows/subscription/commands.ts',
-    find: '  if (!decision.ok) {\n    run.inbox.answerFirst(decision);',
-    replace:
-      "  if (!decision.ok && decision.message === '') {\n    run.inbox.answerFirst(decision);",
+    file: 'workflows/subscription/handlers.ts',
+    find: '  if (!decision.ok) {\n    run.answerFirst(decision);',
+    replace: "  if (!decision.ok && decision.message === '') {\n    run.answerFirst(decision);",
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -237,7 +236,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a signal's argument is not validated",
     file: 'workflows/subscription/handlers.ts',
     find: 'run.refuseSignal(kind, read.message);',
-    replace: 'run.post({ ...(given as object), kind, commandId: uuid4() } as Command);',
+    replace: 'post(run, { ...(given as object), kind, commandId: uuid4() } as Command);',
     test: 'test/integration/operator-signals.test.ts',
   },
   {
