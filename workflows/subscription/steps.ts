@@ -39,17 +39,6 @@ export class Steps {
     this.run = run;
   }
 
-  /** Starts the delivery of events from before the workflow. If this fails, the maintenance sweep delivers them. */
-  async deliverEarlierEvents(): Promise<void> {
-    const { merchantId, subscriptionId: streamId } = this.run.state;
-    try {
-      await this.run.activities.wakeStream('begin to deliver', { merchantId, streamId });
-    } catch (error) {
-      if (!(error instanceof ActivityFailure)) throw error;
-      log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });
-    }
-  }
-
   async take(step: Exclude<Step, Wait | { do: 'finish' }>): Promise<void> {
     const { run } = this;
     switch (step.do) {

@@ -1,12 +1,31 @@
-import { CancellationScope, condition, upsertSearchAttributes } from '@temporalio/workflow';
+import {
+  ActivityFailure,
+  CancellationScope,
+  condition,
+  log,
+  makeContinueAsNewFunc,
+  upsertSearchAttributes,
+  workflowInfo,
+} from '@temporalio/workflow';
+import type { Step, Wait } from '../../domain/subscription/decide.ts';
+import { describeWait } from '../../domain/subscription/describe.ts';
+import { WORKFLOW_TASK_TIMEOUT } from '../messages.ts';
 import { registerHandlers, takeFirstCommand } from './handlers.ts';
-import { attributesOf, resultOf } from './messages.ts';
+import {
+  attributesOf,
+  fixedAttributesOf,
+  memoOf,
+  productNameOf,
+  receiptIdIn,
+  resultOf,
+} from './messages.ts';
 import type { SubscriptionInput, SubscriptionResult } from './messages.ts';
 import { interruptionOf, plan } from './plan.ts';
 import { Run } from './run.ts';
-import { sleep } from './sleep.ts';
 import { Steps } from './steps.ts';
-import { handOver } from './successor.ts';
+
+/** If a run lasted less than this time in ms, Temporal delays its successor. */
+const RUN_AGE_MS_MIN = 1_000;
 
 /**
  * Runs one subscription from its creation to its end. Handlers only put commands into an inbox; only this loop changes
@@ -18,7 +37,7 @@ export async function subscription(input: SubscriptionInput): Promise<Subscripti
   const steps = new Steps(run);
 
   return CancellationScope.nonCancellable(async () => {
-    if (input.deliver) await steps.deliverEarlierEvents();
+    if (input.deliver) await deliverEarlierEvents(run);
     for (;;) {
       const next = plan(run);
       switch (next.kind) {
@@ -50,5 +69,80 @@ export async function subscription(input: SubscriptionInput): Promise<Subscripti
           await sleep(run, next.step);
       }
     }
+  });
+}
+
+/** Starts the delivery of events from before the workflow. If this fails, the maintenance sweep delivers them. */
+async function deliverEarlierEvents({ activities, state }: Run): Promise<void> {
+  const { merchantId, subscriptionId: streamId } = state;
+  try {
+    await activities.wakeStream('begin to deliver', { merchantId, streamId });
+  } catch (error) {
+    if (!(error instanceof ActivityFailure)) throw error;
+    log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });
+  }
+}
+
+/** Until `step` is due, the backoff is over, a message brings work, or the run must continue as new. */
+async function sleep(run: Run, step: Step): Promise<void> {
+  const { clock } = run;
+  // Messages may make the history too long. During a backoff a full run sleeps on, because a command in the inbox would
+  // prevent continue-as-new, and the loop would run without a pause.
+  const isFull = (): boolean => !run.hasRoom && !run.isBackingOff;
+  const isOver = (): boolean => interruptionOf(run) !== null || isFull();
+  // The next run writes them at its start.
+  if (!run.isSuccessorDue) run.publishAttributes();
+  const backoffMs = run.backoffUntilAt - clock.realNow;
+  if (backoffMs > 0 || step.do !== 'wait') {
+    await condition(isOver, Math.max(1, backoffMs), { summary: 'try again' });
+    return;
+  }
+  const wait = timerFor(run, step);
+  if (wait) await condition(isOver, wait.ms, { summary: wait.summary });
+  else await condition(isOver);
+}
+
+function timerFor(run: Run, step: Wait): { ms: number; summary: string } | null {
+  const { clock } = run;
+  const isOnTestClock = clock.isTestClock && step.time === 'own';
+  const now = step.time === 'real' ? clock.realNow : clock.now;
+  return step.until === null || isOnTestClock
+    ? null
+    : { ms: step.until - now, summary: describeWait({ ...step, until: step.until }) };
+}
+
+/**
+ * Continues as new, unless a message brings work. A run younger than 1 s waits first, because Temporal would delay its
+ * successor, which would get no messages meanwhile.
+ */
+async function handOver(run: Run): Promise<void> {
+  const ageMs = run.clock.realNow - workflowInfo().runStartTime.getTime();
+  if (ageMs < RUN_AGE_MS_MIN) {
+    const isWoken = await condition(() => interruptionOf(run) !== null, RUN_AGE_MS_MIN - ageMs, {
+      summary: 'let the run be a second old',
+    });
+    if (isWoken) return;
+  }
+  await continueAsNew(run);
+}
+
+async function continueAsNew(run: Run): Promise<never> {
+  const { state, entries, clock } = run;
+  const isRecheckWanted = run.isRecheckWanted || run.isLookupWanted;
+  const next = makeContinueAsNewFunc<(input: SubscriptionInput) => Promise<SubscriptionResult>>({
+    typedSearchAttributes: [
+      ...attributesOf(state),
+      ...fixedAttributesOf(receiptIdIn(workflowInfo().typedSearchAttributes)),
+    ],
+    memo: memoOf(productNameOf(workflowInfo())),
+    workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
+  });
+  return next({
+    state,
+    entries,
+    clock: clock.snapshot,
+    deliver: false,
+    needsResync: run.needsResync || isRecheckWanted,
+    ...(isRecheckWanted && { isRecheckWanted }),
   });
 }

@@ -78,7 +78,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'the cooldown is lost at continue-as-new',
-    file: 'workflows/subscription/successor.ts',
+    file: 'workflows/subscription/workflow.ts',
     find: 'return next({\n    state,\n    entries,',
     replace: 'return next({\n    state: { ...state, cooldownUntilAt: null },\n    entries,',
     test: 'test/workflows/subscription-life.test.ts',
@@ -155,7 +155,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a test clock skips due times on its way to the target',
-    file: 'workflows/subscription/clock.ts',
+    file: 'workflows/subscription/run.ts',
     find: 'isReached ? until : targetAt)',
     replace: 'isReached ? targetAt : targetAt)',
     test: 'test/integration/test-clock.test.ts',
