@@ -37,7 +37,7 @@ import { WorkflowTaskSlots } from './runtime/workflow-task-slots.ts';
 
 /** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
-/** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
+/** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/activity-calls.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
 /** Time limit in ms for webhooks in flight: 15 s for a request, 1 s to record it. */
 const DRAIN_MS = 16_000;

@@ -20,13 +20,13 @@ import type { Entry } from '../../domain/subscription/entries.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { ClockPosition } from '../../domain/subscription/snapshot.ts';
-import { localFirst } from '../local-first.ts';
 import {
   DATABASE_WRITE,
   INSIDE_WORKFLOW_TASK,
+  localFirst,
   MONEY_MOVEMENT,
   siblingTaskQueue,
-} from '../options.ts';
+} from '../activity-calls.ts';
 import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
 import type { Facts } from './plan.ts';

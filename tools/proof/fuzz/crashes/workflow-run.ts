@@ -1,6 +1,6 @@
 import { ActivityFailure, ApplicationFailure } from '@temporalio/common';
 import type { SubscriptionInput } from '../../../../workflows/subscription/messages.ts';
-import { MONEY_MOVEMENT } from '../../../../workflows/options.ts';
+import { MONEY_MOVEMENT } from '../../../../workflows/activity-calls.ts';
 import { Execution } from './execution.ts';
 import type { ActivityTask, Answer, Job, Resolution, Task, WorkflowCode } from './execution.ts';
 
