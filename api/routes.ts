@@ -24,7 +24,7 @@ import {
   resumeSubscription,
   retrySubscription,
   unpauseSubscription,
-} from './routes/subscriptions/commands.ts';
+} from './routes/subscriptions/command-routes.ts';
 import { getCharges, getTimeline } from './routes/subscriptions/charges.ts';
 import { createSubscription } from './routes/subscriptions/create.ts';
 import {

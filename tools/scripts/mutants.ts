@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { CommandError, runCommand } from '../embedded/commands.ts';
+import { CommandError, runCommand } from '../embedded/run-command.ts';
 import { print, runScript, styled } from '../../cli/command-line/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
