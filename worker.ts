@@ -12,7 +12,7 @@ import { gatewayRows } from './db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from './db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from './db/repositories/payments/charges.ts';
 import { requireWritable } from './db/repositories/sweeps/figures.ts';
-import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from './db/repositories/subscriptions/row.ts';
 import { RenewalPlaces } from './domain/subscription/renewal-places.ts';
 import { createMerchantGateways } from './gateways/merchant-gateways.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';

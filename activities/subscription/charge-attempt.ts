@@ -3,7 +3,7 @@ import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { openAttemptRow } from '../../db/repositories/subscriptions/open-attempt.ts';
 import type { Opening } from '../../db/repositories/subscriptions/open-attempt.ts';
 import type { Settlement } from '../../domain/settlement.ts';
-import { findCommand } from '../../db/repositories/subscriptions/transitions.ts';
+import { findCommand } from '../../db/repositories/subscriptions/row.ts';
 import {
   withoutCommand,
   writeChange,

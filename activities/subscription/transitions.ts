@@ -4,8 +4,8 @@ import {
   loadSnapshot,
   recordClockReached,
   recordHold,
-} from '../../db/repositories/subscriptions/transitions.ts';
-import type { VersionRef } from '../../db/repositories/subscriptions/read.ts';
+} from '../../db/repositories/subscriptions/row.ts';
+import type { VersionRef } from '../../db/repositories/subscriptions/row.ts';
 import { writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 import type { NotMoved, Transition } from '../../db/repositories/subscriptions/write-change.ts';
 import type { StreamRef } from '../../domain/events.ts';

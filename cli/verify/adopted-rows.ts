@@ -19,7 +19,7 @@ import {
 } from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { appendDrafts } from '../../db/repositories/subscriptions/events.ts';
-import { findChargeable, lockRow } from '../../db/repositories/subscriptions/read.ts';
+import { findChargeable, lockRow } from '../../db/repositories/subscriptions/row.ts';
 import {
   insertCycleIntent,
   withoutCommand,

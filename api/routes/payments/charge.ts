@@ -39,7 +39,7 @@ import {
   storeFrontId,
 } from '../../fields.ts';
 import { route } from '../../http/route.ts';
-import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/row.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
 
 const chargeError = z

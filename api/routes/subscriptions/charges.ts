@@ -27,7 +27,7 @@ import { presentRefund, RefundAnswer } from '../payments/refunds.ts';
 import { route } from '../../http/route.ts';
 import { interval } from './create.ts';
 import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
-import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
+import { listEntries } from '../../../db/repositories/subscriptions/row.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
 
 const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer', 'adopted'] as const;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
-import { findCommand } from '../../../db/repositories/subscriptions/transitions.ts';
+import { findCommand, findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listSubscriptions } from '../../../db/repositories/lists.ts';
-import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
-import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
+import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions/row.ts';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions/row.ts';
 import type { Db } from '../../../db/client.ts';
 import {
   cancelAt,

@@ -5,7 +5,7 @@ import type { IntentKind, IntentRef } from '../../../domain/payment-intent.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
-import { lockRow } from '../subscriptions/read.ts';
+import { lockRow } from '../subscriptions/row.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { insertSession } from '../checkouts/sessions.ts';

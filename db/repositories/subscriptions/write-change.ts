@@ -29,10 +29,8 @@ import type { Attempt } from './attempts.ts';
 import { appendDrafts } from './events.ts';
 import type { EventSource } from './events.ts';
 import { releaseLinkUse } from './links.ts';
-import { isVersion, loadRow } from './read.ts';
-import { ORDER } from './row.ts';
+import { findCommand, isCommand, isVersion, loadRow, ORDER } from './row.ts';
 import type { Order } from './row.ts';
-import { findCommand, isCommand } from './transitions.ts';
 
 /**
  * The only code that writes a subscription's state, its ledger, and the intents and attempts of its cycles. The row comes

@@ -6,7 +6,7 @@ import {
   findCommand,
   loadSnapshot,
   recordClockReached,
-} from '../../../db/repositories/subscriptions/transitions.ts';
+} from '../../../db/repositories/subscriptions/row.ts';
 import { writeChange } from '../../../db/repositories/subscriptions/write-change.ts';
 import type { Snapshot } from '../../../domain/subscription/snapshot.ts';
 import { DomainError } from '../../../domain/errors.ts';

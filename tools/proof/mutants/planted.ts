@@ -255,7 +255,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a test clock is at its target although its run is older than the row',
-    file: 'db/repositories/subscriptions/transitions.ts',
+    file: 'db/repositories/subscriptions/row.ts',
     find: '.where(isVersion(at))',
     replace: '.where(isRow(at))',
     test: 'test/integration/stale-run.test.ts',

@@ -4,7 +4,7 @@ import { ApplicationFailure } from '@temporalio/common';
 import { insertCustomer } from '../../../../db/repositories/customers/customers.ts';
 import { createSubscription } from '../../../../db/repositories/subscriptions/create.ts';
 import { ensureUpdateSession } from '../../../../db/repositories/subscriptions/method-updates.ts';
-import { loadSnapshot } from '../../../../db/repositories/subscriptions/transitions.ts';
+import { loadSnapshot } from '../../../../db/repositories/subscriptions/row.ts';
 import type { Command, CommandResult } from '../../../../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../../../../domain/subscription/state.ts';
 import type { SubscriptionInput } from '../../../../workflows/subscription/messages.ts';
