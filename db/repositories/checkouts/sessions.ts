@@ -15,7 +15,7 @@ import { subscriptionLinks, subscriptions } from '../../schema/subscriptions.ts'
 import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
 import { findFirstPaid } from '../payments/receipts.ts';
-import { appendDrafts } from '../subscriptions/events.ts';
+import { appendDrafts } from '../payments/events.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
