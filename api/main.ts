@@ -27,7 +27,7 @@ import { createSubscriptionWorkflows } from '../temporal/subscriptions/workflows
 import { createTemporalClient } from '../temporal/client.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
-import { createWorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
+import { createWorkflowStarts } from '../temporal/subscriptions/start.ts';
 import { createApp } from './http/frame.ts';
 import { useCurrencies } from './fields.ts';
 import { limitsPerSecond } from './http/caller.ts';
