@@ -1,6 +1,6 @@
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { LogLevel } from '@temporalio/worker';
-import { measuredCharges } from './activities/charging/measured-charges.ts';
+import { measuredCharges } from './activities/subscription.ts';
 import { createActivities } from './activities/index.ts';
 import { openPace, paceKeeper } from './activities/charging/renewal-pace.ts';
 import { activityInterceptor } from './activities/interceptors.ts';

@@ -1,8 +1,5 @@
 import { ActivityFailure, ApplicationFailure, log } from '@temporalio/workflow';
-import type {
-  ChargeAttemptInput,
-  ChargeAttemptResult,
-} from '../../activities/subscription/charge-attempt.ts';
+import type { ChargeAttemptInput, ChargeAttemptResult } from '../../activities/subscription.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
 import {

@@ -1,6 +1,8 @@
 import type { ApiDeps } from '../../../api/deps.ts';
-import { createChargingActivities } from '../../../activities/subscription/charge-attempt.ts';
-import { createTransitionActivities } from '../../../activities/subscription/transitions.ts';
+import {
+  createChargingActivities,
+  createTransitionActivities,
+} from '../../../activities/subscription.ts';
 import type { Db } from '../../../db/client.ts';
 import {
   findCommand,

@@ -220,7 +220,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a payment that the payer does not confirm is never withdrawn',
-    file: 'activities/charging/present-payer.ts',
+    file: 'activities/charging/charge-exchange.ts',
     find: '(isLate || payerLeftAt !== null || isSuperseded)',
     replace: '(payerLeftAt !== null || isSuperseded)',
     test: 'test/integration/payer-confirmation.test.ts',
