@@ -1,7 +1,7 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDocument } from '../../../api/openapi/document.ts';
-import { OPERATIONS } from '../../../api/routes.ts';
+import { OPERATIONS } from '../../../api/http/frame.ts';
 import { loadEmbeddedConfig } from '../../../tools/config.ts';
 import { cachedFolder } from '../../../tools/embedded/cache.ts';
 import { runCommand } from '../../../tools/embedded/run-command.ts';
