@@ -76,8 +76,8 @@ export async function findSubscription(db: Db, merchantId: string, subscriptionI
   return row ?? null;
 }
 
-export const hasSubscription = async (db: Db, merchantId: string, id: string): Promise<boolean> =>
-  isId('sub', id) && (await db.$count(subscriptions, isRecord(subscriptions, merchantId, id))) > 0;
+export const hasSubscription = async (db: Db, ref: SubscriptionRef): Promise<boolean> =>
+  isId('sub', ref.subscriptionId) && (await db.$count(subscriptions, isRow(ref))) > 0;
 
 /**
  * Returns the subscription data that a one-time charge needs, and locks the row `for share` until the
