@@ -9,7 +9,7 @@ import { lockRow } from '../subscriptions/row.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { insertSession } from '../checkouts/sessions.ts';
-import type { NewCheckout } from '../subscriptions/create.ts';
+import type { NewCheckout } from '../checkouts/sessions.ts';
 import { appendIntentEvent } from './events.ts';
 import { releasePaymentUse } from './link-uses.ts';
 import { findRecord, hasValues, isRecord } from '../records.ts';
