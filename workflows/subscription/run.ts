@@ -29,7 +29,6 @@ import {
 } from '../activity-calls.ts';
 import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
-import type { Facts } from './plan.ts';
 
 export type UpdateOutcome = { ok: true; result: CommandResult } | ({ ok: false } & RefusalReason);
 
@@ -62,7 +61,30 @@ const HISTORY_EVENTS_LONG = 50;
 /** Two runs differ by at most this number of events, so that not all of one wave continue as new in the same month. */
 const LONG_WINDOW = 12;
 
-/** The state of one workflow run, in memory, and the facts from which `plan` decides. */
+/** The facts from which `plan` decides what a run does next. */
+export interface Facts {
+  /** True if the database may hold a later state than the run. */
+  readonly needsResync: boolean;
+  /** True if an activity has used up its retries, and the backoff after it is not over. */
+  readonly isBackingOff: boolean;
+  readonly hasCommand: boolean;
+  /** True if a caller waits for the answer of a command. */
+  readonly isCommandAwaited: boolean;
+  /** True if the oldest command arrived after an advance of the test clock, and the clock has not reached the target. */
+  readonly isCommandAfterAdvance: boolean;
+  /** The next step of the billing schedule, from `decide`. */
+  readonly step: Step;
+  /** Null without a test clock. `reported`: the database knows that the clock is at its target. */
+  readonly testClock: 'behind its target' | 'at its target' | 'reported' | null;
+  /** False if the history is so long that the run must continue as new before it sleeps. */
+  readonly hasRoom: boolean;
+  /** True if no handler is in progress. */
+  readonly isDrained: boolean;
+  /** True if the run should continue as new now, provided that it is idle. */
+  readonly isSuccessorDue: boolean;
+}
+
+/** The state of one workflow run, in memory. */
 export class Run implements Facts {
   /** In the order of arrival. Handlers add, and only the loop removes: one command at a time. */
   inbox: QueuedCommand[] = [];

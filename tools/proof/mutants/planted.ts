@@ -248,7 +248,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a command overtakes the advance of the test clock before it',
-    file: 'workflows/subscription/plan.ts',
+    file: 'workflows/subscription/workflow.ts',
     find: 'facts.isCommandAfterAdvance ? (dueStep(facts) ?? advance(facts)) : null;',
     replace: 'facts.isCommandAfterAdvance && facts.isBackingOff ? dueStep(facts) : null;',
     test: 'test/integration/test-clock.test.ts',
