@@ -1,6 +1,6 @@
 import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
 import type { LogLevel } from '@temporalio/worker';
-import { measuredCharges } from './activities/charging/measured-charges.ts';
+import { measuredCharges } from './activities/subscription.ts';
 import { createActivities } from './activities/index.ts';
 import { openPace, paceKeeper } from './activities/charging/renewal-pace.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
@@ -12,7 +12,7 @@ import { gatewayRows } from './db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from './db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from './db/repositories/payments/charges.ts';
 import { requireWritable } from './db/repositories/sweeps/figures.ts';
-import { subscriptionRows } from './db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from './db/repositories/subscriptions/row.ts';
 import { RenewalPlaces } from './domain/subscription/renewal-places.ts';
 import { createMerchantGateways } from './gateways/merchant-gateways.ts';
 import { createSandboxClient } from './gateways/sandbox/client.ts';
@@ -37,7 +37,7 @@ import { WorkflowTaskSlots } from './runtime/workflow-task-slots.ts';
 
 /** Maximum number of connections to Postgres. Further activities wait for a free connection. */
 const POOL_SIZE = 20;
-/** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/options.ts` depends on this limit. */
+/** Time limit in ms of a request to a gateway. `MONEY_MOVEMENT` in `workflows/activity-calls.ts` depends on this limit. */
 const GATEWAY_TIMEOUT_MS = 5_000;
 /** Time limit in ms for webhooks in flight: 15 s for a request, 1 s to record it. */
 const DRAIN_MS = 16_000;

@@ -1,4 +1,3 @@
-import { createChargingActivities } from './subscription/charge-attempt.ts';
 import { withoutQueryData } from './failures.ts';
 import { createGatewayEventActivities } from './gateway-events/handle-events.ts';
 import { createLateChargeActivities } from './orders/late-charges.ts';
@@ -6,7 +5,7 @@ import { createMaintenanceActivities } from './repair/sweep.ts';
 import { createPaymentActivities } from './orders/payments.ts';
 import { createRefundActivities } from './orders/refunds.ts';
 import { createSetupMethodActivities } from './orders/setup-methods.ts';
-import { createTransitionActivities } from './subscription/transitions.ts';
+import { createChargingActivities, createTransitionActivities } from './subscription.ts';
 import type { ActivityDeps } from './deps.ts';
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -6,7 +6,7 @@ import type { OrderKind } from '../domain/order.ts';
 import type { SubscriptionState } from '../domain/subscription/state.ts';
 import { within } from '../runtime/time-limit.ts';
 import { traced } from '../runtime/tracing.ts';
-import type { ChargeAttemptInput } from './subscription/charge-attempt.ts';
+import type { ChargeAttemptInput } from './subscription.ts';
 
 /** Interval of heartbeats, in ms, shorter than the heartbeat timeout of every activity, 5 s. */
 const HEARTBEAT_EVERY_MS = 1_000;

@@ -11,7 +11,7 @@ import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
-import type { WorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
+import type { WorkflowStarts } from '../temporal/subscriptions/start.ts';
 
 export type AnswerObserver = (labels: { route: string; status: string }, seconds: number) => void;
 

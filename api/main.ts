@@ -7,7 +7,7 @@ import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
 import { reportUnreadableSecrets } from '../db/repositories/merchants/sealed-secrets.ts';
 import { orderRows } from '../db/repositories/payments/charges.ts';
 import { readFigures, readViolations, requireWritable } from '../db/repositories/sweeps/figures.ts';
-import { subscriptionRows } from '../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../db/repositories/subscriptions/row.ts';
 import { createMerchantGateways } from '../gateways/merchant-gateways.ts';
 import { createSandboxClient } from '../gateways/sandbox/client.ts';
 import { loadApiConfig } from '../runtime/config.ts';
@@ -27,7 +27,7 @@ import { createSubscriptionWorkflows } from '../temporal/subscriptions/workflows
 import { createTemporalClient } from '../temporal/client.ts';
 import { endpointProblem } from '../runtime/webhook-address.ts';
 import { createWebhookQueues } from '../temporal/webhook-queues.ts';
-import { createWorkflowStarts } from '../temporal/subscriptions/start-queue.ts';
+import { createWorkflowStarts } from '../temporal/subscriptions/start.ts';
 import { createApp } from './http/frame.ts';
 import { useCurrencies } from './fields.ts';
 import { limitsPerSecond } from './http/caller.ts';

@@ -1,8 +1,10 @@
+import { findPaidSession } from '../../db/repositories/checkouts/sessions.ts';
 import { findAttempt, markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import type { Attempt } from '../../db/repositories/subscriptions/attempts.ts';
 import { findDecision } from '../../db/repositories/payments/reviews.ts';
 import type { Db } from '../../db/client.ts';
 import type { Settlement } from '../../domain/settlement.ts';
+import { AUTHENTICATION_MS } from '../../domain/subscription/authentication.ts';
 import type {
   ChargeOutcome,
   ChargeRef,
@@ -13,6 +15,8 @@ import type {
   WithdrawOutcome,
 } from '../../gateways/port.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
+import { bankReturnUrl } from '../../runtime/payer-links.ts';
+import type { LinkSettings } from '../../runtime/payer-links.ts';
 import {
   inProgressOrReview,
   pauseIfTimeLeft,
@@ -122,6 +126,26 @@ export async function collect(
       }
     }
   }
+}
+
+/** Returns the payer of an attempt from a hosted page; `isAbandoned`: they will not confirm it. */
+export async function presentPayerOf(
+  { db, links }: { db: Db; links: LinkSettings },
+  attempt: Attempt,
+  {
+    nowAt,
+    savesMethod,
+    isSuperseded,
+  }: { nowAt: number; savesMethod: boolean; isSuperseded: boolean },
+): Promise<Pick<SendLimits, 'payer' | 'isAbandoned'>> {
+  const { merchantId, intentId, sessionId, payerUrl, payerAskedAt, payerLeftAt } = attempt;
+  const session = sessionId && (await findPaidSession(db, { merchantId, sessionId }));
+  if (!session) return {};
+  const isLate = payerAskedAt !== null && nowAt - payerAskedAt >= AUTHENTICATION_MS;
+  return {
+    payer: { returnUrl: bankReturnUrl(links, session, intentId), savesMethod },
+    isAbandoned: payerUrl !== null && (isLate || payerLeftAt !== null || isSuperseded),
+  };
 }
 
 /** True if the charge of a checkout could not be sent before the payer's page expired. */

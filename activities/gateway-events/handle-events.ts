@@ -16,7 +16,7 @@ import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { lookAtPayment } from '../../db/repositories/payments/charges.ts';
 import { noteGatewayEvent } from '../../db/repositories/subscriptions/attempts.ts';
 import { hasReplacedCard } from '../../db/repositories/subscriptions/method-updates.ts';
-import { findCommand } from '../../db/repositories/subscriptions/transitions.ts';
+import { findCommand } from '../../db/repositories/subscriptions/row.ts';
 import type { GatewayHint, GatewaySubject } from '../../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../../domain/payment-method.ts';
 import { submitCard } from '../../temporal/cards.ts';

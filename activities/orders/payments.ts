@@ -9,10 +9,9 @@ import type { OrderStep } from '../../domain/order.ts';
 import type { PaymentOrder, PaymentOutcome } from '../../domain/payment-intent.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
 import type { ChargingDeps } from '../deps.ts';
-import { collect, isPayerGone } from '../charging/charge-exchange.ts';
+import { collect, isPayerGone, presentPayerOf } from '../charging/charge-exchange.ts';
 import { sendDeadline } from '../charging/gateway-exchange.ts';
 import { watchUnproven } from './late-charges.ts';
-import { presentPayerOf } from '../charging/present-payer.ts';
 import { redeemToken } from '../charging/redeem-token.ts';
 
 export function createPaymentActivities(deps: ChargingDeps) {

@@ -1,4 +1,5 @@
 import type { ClaimedDelivery, Endpoint } from '../../db/repositories/webhooks/claims.ts';
+import type { VersionedOutcome } from '../../db/repositories/webhooks/configs.ts';
 import type { RecordedAttempt } from '../../db/repositories/webhooks/deliveries.ts';
 import {
   delayAfterFailure,
@@ -107,3 +108,18 @@ function attemptAfter(
     ? { ...recorded, state: 'FAILED', error, settledAt: nowAt }
     : { ...recorded, state: 'PENDING', error, nextAttemptAt: nowAt + delayMs, settledAt: null };
 }
+
+/** What a drain must still record. `unsent`: claimed deliveries that it will not send. */
+interface Unrecorded {
+  readonly attempts: RecordedAttempt[];
+  readonly outcomes: VersionedOutcome[];
+  readonly unsent: ClaimedDelivery[];
+}
+
+export const nothingUnrecorded = (): Unrecorded => ({ attempts: [], outcomes: [], unsent: [] });
+
+export const joinUnrecorded = (first: Unrecorded, then: Unrecorded): Unrecorded => ({
+  attempts: [...first.attempts, ...then.attempts],
+  outcomes: [...first.outcomes, ...then.outcomes],
+  unsent: [...first.unsent, ...then.unsent],
+});

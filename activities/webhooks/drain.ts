@@ -7,6 +7,7 @@ import {
   deactivateWebhookConfig,
   dropPendingDeliveries,
 } from '../../db/repositories/webhooks/configs.ts';
+import type { VersionedOutcome } from '../../db/repositories/webhooks/configs.ts';
 import { endpointBacklog, recordDeliveries } from '../../db/repositories/webhooks/deliveries.ts';
 import type {
   EndpointBacklog,
@@ -24,10 +25,8 @@ import {
 } from '../../domain/endpoint-breaker.ts';
 import type { Breaker, EndpointRef } from '../../domain/endpoint-breaker.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { sendBatch } from './attempt.ts';
+import { joinUnrecorded, nothingUnrecorded, sendBatch } from './attempt.ts';
 import type { AttemptDeps } from './attempt.ts';
-import { joinUnrecorded, nothingUnrecorded } from './unrecorded.ts';
-import type { Outcome } from './unrecorded.ts';
 
 export interface DrainDeps extends AttemptDeps {
   db: Db;
@@ -278,7 +277,7 @@ export class Drain {
     const { updatedAt } = attempt;
     const at = this.now();
     const isSuccess = attempt.state === 'DELIVERED';
-    const outcome: Outcome = isSuccess
+    const outcome: VersionedOutcome = isSuccess
       ? { kind: 'success', updatedAt }
       : { kind: 'failure', at, jitter: Math.random(), updatedAt };
     this.sent += 1;

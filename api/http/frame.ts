@@ -10,9 +10,49 @@ import { setupMethodPageRoutes } from '../pages/setup-method/page.tsx';
 import { createPageLimits } from '../pages/shared/limits.ts';
 import { pageErrors, refuseEmbedding } from '../pages/shared/page.tsx';
 import { updateMethodPageRoutes } from '../pages/update-method/routes.ts';
-import { OPERATIONS, ROUTES } from '../routes.ts';
-import { documentRoutes, healthRoutes } from '../routes/documents/routes.ts';
+import {
+  createCustomer,
+  deletePaymentMethodToken,
+  getCustomer,
+  getCustomers,
+  getCustomerState,
+  getPaymentMethodTokens,
+  updateCustomerDetails,
+} from '../routes/customers/routes.ts';
+import { documentRoutes, healthRoutes, readDocument } from '../routes/documents/routes.ts';
 import { gatewayEventRoutes } from '../routes/gateway-events/routes.ts';
+import { generateLink, generatePaymentLink } from '../routes/links/routes.ts';
+import { cancelIntent } from '../routes/payments/cancel.ts';
+import { chargeSubscriptionOnce, chargeTokenised } from '../routes/payments/charge.ts';
+import { createIntent } from '../routes/payments/create-intent.ts';
+import { getIntent, getIntents, getIntentV1 } from '../routes/payments/intent.ts';
+import { createRefund } from '../routes/payments/refund.ts';
+import { getRefunds } from '../routes/payments/refunds.ts';
+import { createSetupMethod, getSetupMethod } from '../routes/setup-methods/routes.ts';
+import {
+  cancelSubscription,
+  editSubscription,
+  pauseSubscription,
+  resumeSubscription,
+  retrySubscription,
+  unpauseSubscription,
+} from '../routes/subscriptions/command-routes.ts';
+import { getCharges, getTimeline } from '../routes/subscriptions/charges.ts';
+import { createSubscription } from '../routes/subscriptions/create.ts';
+import {
+  getSubscription,
+  getSubscriptions,
+  getUpcomingCharges,
+} from '../routes/subscriptions/read.ts';
+import { simulateSubscription } from '../routes/subscriptions/simulate.ts';
+import { advanceTestClock, createTestClock, getTestClock } from '../routes/test-clocks/routes.ts';
+import { declineNext } from '../routes/test-helpers/routes.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhooks,
+  updateWebhook,
+} from '../routes/webhooks/routes.ts';
 import {
   checkFields,
   nameIgnoredFields,
@@ -28,8 +68,55 @@ import { keyUseOf } from './idempotency.ts';
 import { callerOf, send } from './request.ts';
 import type { Context, RequestState } from './request.ts';
 import { changesSomething } from './route.ts';
-import type { Route } from './route.ts';
+import type { Operation, Route } from './route.ts';
 import { unreadBody } from './server.ts';
+
+/** In the order of the OpenAPI document. */
+export const ROUTES: readonly Route[] = [
+  createCustomer,
+  getCustomer,
+  updateCustomerDetails,
+  getCustomers,
+  getPaymentMethodTokens,
+  deletePaymentMethodToken,
+  getCustomerState,
+  createSubscription,
+  getSubscription,
+  getSubscriptions,
+  getUpcomingCharges,
+  getCharges,
+  getTimeline,
+  simulateSubscription,
+  editSubscription,
+  cancelSubscription,
+  pauseSubscription,
+  resumeSubscription,
+  unpauseSubscription,
+  retrySubscription,
+  generateLink,
+  generatePaymentLink,
+  chargeSubscriptionOnce,
+  chargeTokenised,
+  createIntent,
+  getIntent,
+  getIntentV1,
+  getIntents,
+  cancelIntent,
+  createRefund,
+  getRefunds,
+  createSetupMethod,
+  getSetupMethod,
+  createWebhook,
+  getWebhooks,
+  updateWebhook,
+  deleteWebhook,
+  createTestClock,
+  advanceTestClock,
+  getTestClock,
+  declineNext,
+];
+
+export const OPERATIONS: readonly Operation[] = [...ROUTES, readDocument];
 
 type ApiRouter = Router<RequestState>;
 

@@ -33,7 +33,7 @@ export interface KeyedCall {
   readonly late: AbortSignal;
 }
 
-export interface Outcome<Body> {
+export interface WriteResult<Body> {
   readonly answer: Answer<Body>;
   /** Runs after the commit. Must not throw, because the stored answer cannot change any more. */
   readonly afterCommit?: () => Promise<unknown>;
@@ -46,7 +46,7 @@ export interface Outcome<Body> {
 export async function writeOnce<Body>(
   { keyUse: use, check }: KeyedCall,
   deps: Deps,
-  work: (tx: Db) => Promise<Outcome<Body>>,
+  work: (tx: Db) => Promise<WriteResult<Body>>,
 ): Promise<Answer<Body>> {
   const { db } = deps;
   if (use === null) {
@@ -57,7 +57,7 @@ export async function writeOnce<Body>(
   // It reads on another connection, for which it could wait for ever inside the transaction.
   const [checked] = await Promise.allSettled([check()]);
   const { answer, afterCommit } = await db
-    .transaction(async (tx): Promise<Outcome<Body>> => {
+    .transaction(async (tx): Promise<WriteResult<Body>> => {
       const claim = await claimFor(deps, tx, use);
       if (claim.kind === 'stored') return { answer: replayOf(claim.answer) };
       if (checked.status === 'rejected') throw checked.reason;
@@ -157,7 +157,7 @@ function claimFor(
 }
 
 /** Stores a definite refusal. Claims the key again, because the rollback removed the first claim. */
-async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<Outcome<never>> {
+async function storeRefusal(deps: Deps, use: KeyUse, error: unknown): Promise<WriteResult<never>> {
   const answer = definiteRefusal(error);
   if (!answer) throw error;
   const claim = await deps.db.transaction(async (tx) => {

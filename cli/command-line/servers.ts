@@ -1,6 +1,6 @@
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { createLogger } from '../../runtime/logger.ts';
 import { createTemporalClient } from '../../temporal/client.ts';
 import type { TemporalSettings } from '../../temporal/client.ts';

@@ -1,5 +1,5 @@
 import type { CycleAttempt } from '../../db/repositories/payments/cycle-attempts.ts';
-import type { RecordedEntry } from '../../db/repositories/subscriptions/entries.ts';
+import type { RecordedEntry } from '../../db/repositories/subscriptions/row.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { formatAmount } from '../../domain/money.ts';
 import { causeText } from '../../domain/subscription/charge-cause.ts';

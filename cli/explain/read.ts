@@ -3,7 +3,7 @@ import type { Db } from '../../db/client.ts';
 import { listCycleAttempts } from '../../db/repositories/payments/cycle-attempts.ts';
 import type { CycleAttempt } from '../../db/repositories/payments/cycle-attempts.ts';
 import { businessNow } from '../../db/repositories/subscriptions/business-time.ts';
-import { listEntries } from '../../db/repositories/subscriptions/entries.ts';
+import { listEntries } from '../../db/repositories/subscriptions/row.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import { derive } from '../../domain/subscription/ledger.ts';
 import { ledgerProblems, openedAtOf } from '../verify/ledger-check.ts';

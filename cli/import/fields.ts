@@ -20,7 +20,7 @@ import {
   intervalCount,
   termsFieldsProblems,
 } from '../../api/routes/subscriptions/create.ts';
-import type { SubscriptionOrder } from '../../db/repositories/subscriptions/create.ts';
+import type { SubscriptionOrder } from '../../db/repositories/subscriptions/write-change.ts';
 import type { ImportedTerms } from '../../db/schema/subscriptions.ts';
 import { BILLING_HORIZON_AT, cycleAt, formatInstant } from '../../domain/calendar.ts';
 import { datesAround, indexOfDate } from './imported.ts';

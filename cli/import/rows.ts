@@ -13,8 +13,8 @@ import { customers, paymentMethods } from '../../db/schema/customers.ts';
 import { subscriptionImports, subscriptions } from '../../db/schema/subscriptions.ts';
 import type { ImportedTerms } from '../../db/schema/subscriptions.ts';
 import { hasValues, isRecord } from '../../db/repositories/records.ts';
-import type { SubscriptionOrder } from '../../db/repositories/subscriptions/create.ts';
 import { withoutCommand, writeChange } from '../../db/repositories/subscriptions/write-change.ts';
+import type { SubscriptionOrder } from '../../db/repositories/subscriptions/write-change.ts';
 
 export interface EarlierImport {
   readonly subscriptionId: string;

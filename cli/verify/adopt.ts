@@ -15,7 +15,7 @@ import {
 } from './adopted-rows.ts';
 import type { LostCharge } from './adopted-rows.ts';
 import { openAdopted } from '../../db/repositories/subscriptions/open-attempt.ts';
-import { listEntries } from '../../db/repositories/subscriptions/entries.ts';
+import { listEntries } from '../../db/repositories/subscriptions/row.ts';
 import { CYCLE_COUNT_MAX } from '../../domain/calendar.ts';
 import { intentIdOfCycle } from '../../domain/ids.ts';
 import { ENTRIES_SHOWN } from '../../domain/subscription/describe.ts';

@@ -1,5 +1,5 @@
 import type { ReservedSql, Sql } from 'postgres';
-import { ENTRY_JSON } from '../../db/repositories/subscriptions/entries.ts';
+import { ENTRY_JSON } from '../../db/repositories/subscriptions/row.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import {
   derive,

@@ -16,8 +16,8 @@ import { selectIntents, withAttempts } from './payments/read.ts';
 import type { IntentRecord } from './payments/read.ts';
 import type { Refund } from './payments/refunds.ts';
 import { timestamp } from './records.ts';
-import { selectSubscriptions } from './subscriptions/read.ts';
-import type { SubscriptionView } from './subscriptions/read.ts';
+import { selectSubscriptions } from './subscriptions/row.ts';
+import type { SubscriptionView } from './subscriptions/row.ts';
 
 /** What a list is ordered by, newest first. By `settledAt` it has only the rows that have one. */
 export const LIST_SORTS = ['createdAt', 'settledAt'] as const;

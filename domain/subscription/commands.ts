@@ -11,18 +11,18 @@ export type Command =
   | UnpauseCommand
   | TokenCommand
   /** `resume` withdraws a cancellation that would end the subscription with its period. */
-  | (Order & { kind: 'resume' })
-  | (Order & { kind: 'manualRetry' })
+  | (BaseCommand & { kind: 'resume' })
+  | (BaseCommand & { kind: 'manualRetry' })
   /** The payer is on the page of `checkoutSessionId` and wants to confirm the owed payment with the bank. */
-  | (Order & { kind: 'authenticatePayment'; checkoutSessionId: string });
+  | (BaseCommand & { kind: 'authenticatePayment'; checkoutSessionId: string });
 
-interface Order {
+interface BaseCommand {
   commandId: string;
   /** Absent: the merchant, or the payer if the command has a card's token or is `authenticatePayment`. */
   actor?: Orderer | undefined;
 }
 
-export interface EditCommand extends Order {
+export interface EditCommand extends BaseCommand {
   kind: 'edit';
   newAmountMinor?: number | undefined;
   /** The currency's row with the limits of `CURRENCY_LIMITS_FILE`. Absent if the checked-in table applies. */
@@ -33,7 +33,7 @@ export interface EditCommand extends Order {
   intervalCount?: number | undefined;
 }
 
-export interface CancelCommand extends Order {
+export interface CancelCommand extends BaseCommand {
   kind: 'cancel';
   /** `checkout_cancelled`: the merchant cancelled the first payment's intent, not the subscription. */
   reason: 'cancelled' | 'checkout_cancelled';
@@ -41,13 +41,13 @@ export interface CancelCommand extends Order {
   atPeriodEnd?: boolean | undefined;
 }
 
-export interface PauseCommand extends Order {
+export interface PauseCommand extends BaseCommand {
   kind: 'pause';
   /** The instant of the pause's end and of the next charge. Absent: the pause lasts until an unpause. */
   resumeAt?: number | undefined;
 }
 
-export interface UnpauseCommand extends Order {
+export interface UnpauseCommand extends BaseCommand {
   kind: 'unpause';
   newNextPaymentAt: number;
 }
@@ -55,7 +55,7 @@ export interface UnpauseCommand extends Order {
 /** The payer has completed the card form. The token is redeemed once, before the change, for `checkoutSessionId`. */
 export type TokenCommand = Tokenised<'completeCheckout'> | Tokenised<'replacePaymentMethod'>;
 
-interface Tokenised<Kind> extends Order {
+interface Tokenised<Kind> extends BaseCommand {
   kind: Kind;
   paymentToken: string;
   checkoutSessionId: string;

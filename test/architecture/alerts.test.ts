@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { METRICS } from '../../runtime/metrics.ts';
-import { runCommand } from '../../tools/embedded/commands.ts';
+import { runCommand } from '../../tools/embedded/run-command.ts';
 import {
   ALERTS,
   dashboardExpressions,

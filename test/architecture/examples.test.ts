@@ -2,7 +2,7 @@ import openapiTS, { astToString, COMMENT_HEADER } from 'openapi-typescript';
 import type { OpenAPI3 } from 'openapi-typescript';
 import { expect, test } from 'vitest';
 import { createDocument } from '../../api/openapi/document.ts';
-import { OPERATIONS } from '../../api/routes.ts';
+import { OPERATIONS } from '../../api/http/frame.ts';
 
 /**
  * A copy of an OpenAPI document without summaries and descriptions, so that the types change only when the

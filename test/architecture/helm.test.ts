@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { loadApiConfig, loadMigrateConfig, loadWorkerConfig } from '../../runtime/config.ts';
 import { STOP_WITHIN_MS } from '../../runtime/shutdown.ts';
-import { runCommand } from '../../tools/embedded/commands.ts';
+import { runCommand } from '../../tools/embedded/run-command.ts';
 import { readServices } from '../../tools/rehearsal/composition.ts';
 import { helm } from '../support/operator-programs.ts';
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createRouters } from '../../api/http/frame.ts';
+import { createRouters, OPERATIONS } from '../../api/http/frame.ts';
 import type { ApiDeps } from '../../api/deps.ts';
 import { createDocument } from '../../api/openapi/document.ts';
 import { errorCodesOf } from '../../api/openapi/errors.ts';
-import { OPERATIONS } from '../../api/routes.ts';
 import { ERRORS } from '../../domain/errors.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { createDocumentCheck } from '../support/document-check.ts';

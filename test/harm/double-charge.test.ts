@@ -4,7 +4,7 @@ import { eq } from 'drizzle-orm';
 import postgres from 'postgres';
 import { describe, expect } from 'vitest';
 import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
-import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
+import { createChargingActivities } from '../../activities/subscription.ts';
 import { GatewayRejectedRequest } from '../../gateways/port.ts';
 import { onDevServerWith } from '../support/environment.ts';
 import { DUE_AT, februaryInput, paidForJanuary } from '../support/february-charge.ts';

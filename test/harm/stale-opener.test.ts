@@ -3,7 +3,7 @@ import { actionForCommand, actionForStep } from '../../domain/subscription/actio
 import type { Command } from '../../domain/subscription/commands.ts';
 import { isChargeable } from '../../domain/subscription/state.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
-import type { ChargeAttemptInput } from '../../activities/subscription/charge-attempt.ts';
+import type { ChargeAttemptInput } from '../../activities/subscription.ts';
 import { openAttemptRow } from '../../db/repositories/subscriptions/open-attempt.ts';
 import { checkoutCommand } from '../support/card-tokens.ts';
 import { command } from '../support/command.ts';

@@ -7,7 +7,7 @@ import { gatewayEvents } from '../../db/schema/gateway-events.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { paymentMethods } from '../../db/schema/customers.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { sessionIdOf, updateMethodLink } from '../../runtime/payer-links.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect } from 'vitest';
-import { runCommand } from '../../tools/embedded/commands.ts';
+import { runCommand } from '../../tools/embedded/run-command.ts';
 import { onDevServer } from '../support/environment.ts';
 import { buildGoLife, generatePythonClient } from '../support/generated-clients/generate.ts';
 

@@ -4,7 +4,7 @@ import { Client } from '@temporalio/client';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import { describe, expect } from 'vitest';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { claimKey } from '../../db/repositories/merchants/idempotency-keys.ts';
 import { forgetExpiredKeys, isOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';

@@ -1,7 +1,7 @@
 import { chargingDeps } from '../support/charging-deps.ts';
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { createChargingActivities } from '../../activities/subscription/charge-attempt.ts';
+import { createChargingActivities } from '../../activities/subscription.ts';
 import { createPaymentActivities } from '../../activities/orders/payments.ts';
 import { markSending } from '../../db/repositories/subscriptions/attempts.ts';
 import { openPaymentAttempt, settlePayment } from '../../db/repositories/payments/charges.ts';

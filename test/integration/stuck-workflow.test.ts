@@ -6,7 +6,7 @@ import { followUp } from '../../activities/repair/decided-reviews.ts';
 import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { settleRefund } from '../../db/repositories/payments/refunds.ts';
 import { decideReview } from '../../db/repositories/payments/reviews.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
 import type { SubscriptionRef, SubscriptionState } from '../../domain/subscription/state.ts';
 import { createLogger } from '../../runtime/logger.ts';

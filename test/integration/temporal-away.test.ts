@@ -3,7 +3,7 @@ import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { orderRows } from '../../db/repositories/payments/charges.ts';
 import { withdrawPayment } from '../../db/repositories/payments/orders.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { idempotencyKeys } from '../../db/schema/merchants.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';

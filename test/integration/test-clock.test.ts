@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { loadSnapshot } from '../../db/repositories/subscriptions/transitions.ts';
+import { loadSnapshot } from '../../db/repositories/subscriptions/row.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { paidOnClock } from '../support/pay-checkout.ts';

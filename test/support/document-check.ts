@@ -3,7 +3,7 @@ import type { ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { createDocument, templateOf } from '../../api/openapi/document.ts';
 import type { JsonSchema } from '../../api/openapi/json-schema.ts';
-import { OPERATIONS } from '../../api/routes.ts';
+import { OPERATIONS } from '../../api/http/frame.ts';
 
 /** An answer as a client receives it. */
 export interface HeardAnswer {

@@ -278,7 +278,7 @@ export class LifeInDoubt extends Simulation {
     return this.open.state === 'REVIEW' ? 'in review' : 'sent';
   }
 
-  /** A copy of the rules of `activities/subscription/charge-attempt.ts`. */
+  /** A copy of the rules of `activities/subscription.ts`. */
   protected override askGateway(owed: OwedCycle, attempt: OpenAttempt): Exchange {
     const key = chargeKey(owed.intentId, attempt.attemptNumber);
     const row = this.rows.get(key) ?? this.begin(key, owed, attempt);

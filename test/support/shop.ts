@@ -10,7 +10,7 @@ import { outboxEvents, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import type { StreamRef } from '../../domain/events.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
-import { createWorkflowStarts } from '../../temporal/subscriptions/start-queue.ts';
+import { createWorkflowStarts } from '../../temporal/subscriptions/start.ts';
 import { eventually } from './eventually.ts';
 import { KEEP_ALIVE_MS, listen } from '../../tools/scripts/client/listen.ts';
 import { LINKS } from './links.ts';

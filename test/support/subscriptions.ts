@@ -3,7 +3,7 @@ import type { WorkflowHandle } from '@temporalio/client';
 import { eq } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
 import { createSubscription } from '../../db/repositories/subscriptions/create.ts';
-import { listEntries } from '../../db/repositories/subscriptions/entries.ts';
+import { listEntries } from '../../db/repositories/subscriptions/row.ts';
 import { insertCustomer } from '../../db/repositories/customers/customers.ts';
 import { outboxEvents } from '../../db/schema/webhooks.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';

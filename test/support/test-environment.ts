@@ -18,7 +18,7 @@ import { createDb } from '../../db/client.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
 import { gatewayRows } from '../../db/repositories/merchants/gateways.ts';
 import { orderRows } from '../../db/repositories/payments/charges.ts';
-import { subscriptionRows } from '../../db/repositories/subscriptions/transitions.ts';
+import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import {
   countBehind,
   insertTestClock,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { CURRENCIES } from '../../domain/currencies.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { readFields } from '../../api/http/body.ts';
-import { editFields, editRequestProblems } from '../../api/routes/subscriptions/commands.ts';
+import { editFields, editRequestProblems } from '../../api/routes/subscriptions/command-routes.ts';
 import { actionForCommand } from '../../domain/subscription/actions.ts';
 import type { CommandKind } from '../../domain/subscription/commands.ts';
 import { describe as describeState } from '../../domain/subscription/describe.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { knownUntil, newSubscription } from '../../domain/subscription/state.ts';
-import { Clock } from '../../workflows/subscription/clock.ts';
+import { Clock } from '../../workflows/subscription/run.ts';
 
 const DAY = 86_400_000;
 const START = Date.parse('2027-02-19T12:00:00Z');

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Step } from '../../domain/subscription/decide.ts';
-import { interruptionOf, plan } from '../../workflows/subscription/plan.ts';
-import type { Facts, Plan } from '../../workflows/subscription/plan.ts';
+import type { Facts } from '../../workflows/subscription/run.ts';
+import { interruptionOf, plan } from '../../workflows/subscription/workflow.ts';
+import type { Plan } from '../../workflows/subscription/workflow.ts';
 
 const WAIT: Step = { do: 'wait', until: 5_000, time: 'own', reason: 'charge cycle 2' };
 const LOOK_UP: Step = { do: 'wait', until: 5_000, time: 'real', reason: 'ask the gateway again' };

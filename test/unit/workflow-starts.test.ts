@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
-import { createWorkflowStarts } from '../../temporal/subscriptions/start-queue.ts';
+import { createWorkflowStarts } from '../../temporal/subscriptions/start.ts';
 
 /** Workflow starts that the test ends by hand. */
 function manualStarts() {

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import type { EmbeddedConfig } from '../config.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand } from './run-command.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 import { findProgram, onPath } from './find-program.ts';

@@ -1,6 +1,6 @@
 import { constants, existsSync } from 'node:fs';
 import { access } from 'node:fs/promises';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand } from './run-command.ts';
 
 export class ComponentMissingError extends Error {
   override readonly name = 'ComponentMissingError';

@@ -2,7 +2,7 @@ import { copyFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand } from './run-command.ts';
 import { ComponentMissingError, onPath } from './find-program.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';

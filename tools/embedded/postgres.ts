@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import postgres from 'postgres';
-import { runCommand } from './commands.ts';
+import { runCommand } from './run-command.ts';
 import { postgresCommand, postgresPrograms } from './postgres-programs.ts';
 import type { PostgresPrograms } from './postgres-programs.ts';
 import { commandLineOf, endProcess, identify } from './process-identity.ts';

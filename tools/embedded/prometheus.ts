@@ -1,7 +1,7 @@
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { cachedFolder } from './cache.ts';
-import { runCommand } from './commands.ts';
+import { runCommand } from './run-command.ts';
 
 const WITHIN_MS = 120_000;
 

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand } from './run-command.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
 

@@ -3,7 +3,7 @@ import { msToTs } from '@temporalio/common';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { EmbeddedConfig } from '../config.ts';
-import { runCommand } from './commands.ts';
+import { runCommand } from './run-command.ts';
 import { goPrograms } from './go-programs.ts';
 import { ensureDatabase } from './postgres.ts';
 import type { Report } from './progress.ts';

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../../runtime/environment.ts';
 import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './commands.ts';
+import { CommandError, runCommand } from './run-command.ts';
 import { findProgram, onPath } from './find-program.ts';
 import { freePort, isFree } from './ports.ts';
 import { withStillWorking } from './progress.ts';

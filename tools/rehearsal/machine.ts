@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../../runtime/environment.ts';
-import { runCommand } from '../embedded/commands.ts';
+import { runCommand } from '../embedded/run-command.ts';
 import { freePort } from '../embedded/ports.ts';
 import { postgresCommand, postgresPrograms } from '../embedded/postgres-programs.ts';
 import { postgresService } from '../embedded/postgres.ts';

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { CommandError, runCommand } from '../embedded/commands.ts';
+import { CommandError, runCommand } from '../embedded/run-command.ts';
 import { print, runScript, styled } from '../../cli/command-line/terminal.ts';
 import { MUTANTS } from '../proof/mutants/planted.ts';
 import type { Mutant } from '../proof/mutants/planted.ts';
@@ -21,7 +21,7 @@ import { commandLine } from '../../cli/command-line/options.ts';
 /** Time limit in ms of a test run. A longer run is killed, and the command fails. */
 const RUN_WITHIN_MS = 10 * 60_000;
 
-interface Outcome {
+interface TestResults {
   readonly failed: readonly string[];
   readonly passed: number;
 }
@@ -94,7 +94,7 @@ function plant(folder: string, { file, find, replace, defect }: Mutant): () => v
 }
 
 /** Runs the tests of a file; with `title`, only the tests whose name contains `title`. */
-async function runTest(folder: string, test: string, title?: string): Promise<Outcome> {
+async function runTest(folder: string, test: string, title?: string): Promise<TestResults> {
   const results = join(folder, 'results.json');
   rmSync(results, { force: true });
   const args = [
@@ -122,7 +122,7 @@ interface VitestResults {
 }
 
 /** A file that does not compile has no failed test, so it does not detect a defect. */
-function readResults(file: string): Outcome {
+function readResults(file: string): TestResults {
   const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as VitestResults;
   const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
   return {

@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadEmbeddedConfig } from '../config.ts';
-import { runCommand } from '../embedded/commands.ts';
+import { runCommand } from '../embedded/run-command.ts';
 import { demoFile } from '../../cli/command-line/demo-file.ts';
 import type { DemoFile } from '../../cli/command-line/demo-file.ts';
 import { writeForOwner } from '../embedded/secrets.ts';

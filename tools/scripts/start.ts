@@ -3,7 +3,7 @@
 // double of Stripe behind a fault proxy, and the demo merchant takes payments there.
 
 import { join, relative } from 'node:path';
-import { runCommand } from '../embedded/commands.ts';
+import { runCommand } from '../embedded/run-command.ts';
 import { demoFile, findDemoFile } from '../../cli/command-line/demo-file.ts';
 import type { DemoFile } from '../../cli/command-line/demo-file.ts';
 import { migrateAndFindDemoMerchant } from '../embedded/demo-merchant.ts';

@@ -1,7 +1,7 @@
 import { proxyActivities, setHandler } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
 import type { GatewaySubject } from '../../domain/gateway-hint.ts';
-import { GATEWAY_EVENT, siblingTaskQueue } from '../options.ts';
+import { GATEWAY_EVENT, siblingTaskQueue } from '../activity-calls.ts';
 import { wake } from './messages.ts';
 
 /** One run per object of a gateway, so that an older description never replaces a newer one. */

@@ -7,7 +7,7 @@ import {
   sleep,
 } from '@temporalio/workflow';
 import type { Activities } from '../../activities/index.ts';
-import { SWEEP, siblingTaskQueue } from '../options.ts';
+import { SWEEP, siblingTaskQueue } from '../activity-calls.ts';
 
 const PAUSE_MS = 10_000;
 const SWEEPS_PER_RUN = 100;

@@ -17,10 +17,14 @@ import { formatInstant } from '../../domain/calendar.ts';
 import { subjectOf, tokenOf } from '../../domain/order.ts';
 import type { OrderKind, OrderOutcome, OrderStep } from '../../domain/order.ts';
 import { lateLookDelayMs } from '../../domain/review.ts';
-import { localFirst } from '../local-first.ts';
-import type { Call } from '../local-first.ts';
+import {
+  INSIDE_WORKFLOW_TASK,
+  localFirst,
+  MONEY_MOVEMENT,
+  siblingTaskQueue,
+} from '../activity-calls.ts';
+import type { ActivityFunction } from '../activity-calls.ts';
 import { PAYER_PRIORITY } from '../messages.ts';
-import { INSIDE_WORKFLOW_TASK, MONEY_MOVEMENT, siblingTaskQueue } from '../options.ts';
 import { recheck } from './messages.ts';
 import type { OrderInput, OrderResult } from './messages.ts';
 
@@ -92,7 +96,7 @@ export function carryOut<Kind extends OrderKind>(
 function stepOf<Kind extends OrderKind>(kind: Kind, order: OrderInput<Kind>['order']) {
   const { activity, does } = STEPS[kind];
   const summary = `${does} ${subjectOf(order)}`;
-  type Step<Options> = Call<Options, OrderStep<Kind>, OrderOutcome<OrderKind>>;
+  type Step<Options> = ActivityFunction<Options, OrderStep<Kind>, OrderOutcome<OrderKind>>;
   const local = proxyLocalActivities<Activities>(INSIDE_WORKFLOW_TASK)[activity];
   const queued = proxyActivities<Activities>({
     ...MONEY_MOVEMENT,

@@ -1,8 +1,7 @@
-import { INSTANT_PROBLEM, isInstant } from '../../domain/calendar.ts';
-import type { RefusalReason } from '../../domain/errors.ts';
 import {
   ApplicationFailure,
   CancellationScope,
+  condition,
   currentUpdateInfo,
   defineSignal,
   defineUpdate,
@@ -10,11 +9,26 @@ import {
   uuid4,
   workflowInfo,
 } from '@temporalio/workflow';
-import type { Command, CommandKind, CommandResult } from '../../domain/subscription/commands.ts';
+import type { RedeemTokenResult } from '../../activities/charging/redeem-token.ts';
+import { INSTANT_PROBLEM, isInstant } from '../../domain/calendar.ts';
+import { assertNever } from '../../domain/errors.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
+import {
+  actionForCommand,
+  carriesToken,
+  needsVerification,
+} from '../../domain/subscription/actions.ts';
+import type {
+  Command,
+  CommandKind,
+  CommandResult,
+  TokenCommand,
+} from '../../domain/subscription/commands.ts';
 import { memberOf, readCommand } from '../../domain/subscription/read-command.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import * as messages from './messages.ts';
-import type { Run } from './run.ts';
+import type { QueuedCommand, Run, UpdateOutcome } from './run.ts';
+import type { StepResult, Steps } from './steps.ts';
 
 /** The descriptions are those of the Web UI. */
 const UPDATES: Readonly<Record<CommandKind, string>> = {
@@ -53,8 +67,22 @@ const SIGNALS = {
 export function registerHandlers(run: Run): void {
   for (const [kind, text] of Object.entries(UPDATES)) onUpdate(run, kind as CommandKind, text);
   for (const [kind, signal] of Object.entries(SIGNALS)) onSignal(run, kind as CommandKind, signal);
-  registerWakeUps(run);
-  registerQueries(run);
+  setHandler(
+    messages.advanceClock,
+    (input) => {
+      const targetAt = memberOf(input, 'targetAt');
+      if (isInstant(targetAt)) run.clock.sendTo(targetAt);
+      else run.refuseSignal('advanceClock', `targetAt ${INSTANT_PROBLEM}`);
+    },
+    { description: 'Advance the test clock to targetAt (epoch ms)' },
+  );
+  setHandler(messages.recheck, () => run.recheck(), {
+    description: 'Read the row again, and look up an unknown outcome at the gateway now',
+  });
+  setHandler(messages.stateQuery, () => ({ ...run.state, entries: run.entries }), {
+    description: 'The whole state of the run',
+  });
+  onCancellationRequest(run);
 }
 
 function onUpdate(run: Run, kind: CommandKind, description: string): void {
@@ -68,9 +96,9 @@ function onUpdate(run: Run, kind: CommandKind, description: string): void {
   setHandler(
     defineUpdate<CommandResult, [unknown]>(kind),
     async (fields) => {
-      const answer = await run.submit(commandOf(fields));
-      if (answer.ok) return answer.result;
-      throw refusal(answer);
+      const outcome = await submit(run, commandOf(fields));
+      if (outcome.ok) return outcome.result;
+      throw refusal(outcome);
     },
     {
       description,
@@ -89,13 +117,16 @@ function onUpdate(run: Run, kind: CommandKind, description: string): void {
 
 /** Accepts a command as a signal. Its sender gets no answer, so a refusal is logged and shown in the Web UI. */
 function onSignal(run: Run, kind: CommandKind, { description, fields }: OperatorSignal): void {
-  const post = (argument: unknown): void => {
-    const given = fields === 'all' ? argument : fieldsOf(argument, fields);
-    const read = readCommand(kind, given, uuid4());
-    if (read.ok) run.post(byOperator(read.command));
-    else run.refuseSignal(kind, read.message);
-  };
-  setHandler(defineSignal<[unknown]>(kind), post, { description });
+  setHandler(
+    defineSignal<[unknown]>(kind),
+    (argument) => {
+      const given = fields === 'all' ? argument : fieldsOf(argument, fields);
+      const read = readCommand(kind, given, uuid4());
+      if (read.ok) post(run, byOperator(read.command));
+      else run.refuseSignal(kind, read.message);
+    },
+    { description },
+  );
 }
 
 function byOperator(command: Command): Command {
@@ -111,31 +142,102 @@ function refusal({ code: type, message, retryAt }: RefusalReason): ApplicationFa
   return ApplicationFailure.create({ type, message, details, nonRetryable: true });
 }
 
-function registerWakeUps(run: Run): void {
-  setHandler(
-    messages.advanceClock,
-    (input) => {
-      const targetAt = memberOf(input, 'targetAt');
-      if (isInstant(targetAt)) run.clock.sendTo(targetAt);
-      else run.refuseSignal('advanceClock', `targetAt ${INSTANT_PROBLEM}`);
-    },
-    { description: 'Advance the test clock to targetAt (epoch ms)' },
-  );
-  setHandler(messages.recheck, () => run.recheck(), {
-    description: 'Read the row again, and look up an unknown outcome at the gateway now',
-  });
-}
-
-function registerQueries(run: Run): void {
-  setHandler(messages.stateQuery, () => ({ ...run.state, entries: run.entries }), {
-    description: 'The whole state of the run',
-  });
-}
-
-export function onCancellationRequest(run: Run): void {
+function onCancellationRequest(run: Run): void {
   const { cancelRequested } = CancellationScope.current();
   void cancelRequested.catch(() => {
     const commandId = `temporal-cancel:${workflowInfo().runId}`;
-    run.post({ kind: 'cancel', commandId, reason: 'cancelled', actor: 'operator' });
+    post(run, { kind: 'cancel', commandId, reason: 'cancelled', actor: 'operator' });
   });
+}
+
+/** Adds a command to the inbox, where it stays until the loop executes or refuses it. */
+function post(run: Run, command: Command, isAwaited = false): QueuedCommand {
+  const { pendingTargetAt: afterAdvanceTo } = run.clock;
+  const queued: QueuedCommand = { command, isAwaited, afterAdvanceTo, outcome: null };
+  run.inbox.push(queued);
+  return queued;
+}
+
+async function submit(run: Run, command: Command): Promise<UpdateOutcome> {
+  const queued = post(run, command, true);
+  // A cancellation request must not end this wait, because the request becomes a command in this inbox.
+  await CancellationScope.nonCancellable(() => condition(() => queued.outcome !== null));
+  if (queued.outcome === null) throw new Error('the outcome was taken back');
+  return queued.outcome;
+}
+
+const PENDING: UpdateOutcome = {
+  ok: false,
+  code: 'payment_outcome_pending',
+  message: 'The outcome of the payment is not known yet.',
+};
+
+/**
+ * Validates the oldest command again, because an earlier one may have changed the state, executes it and answers its
+ * caller. It stays in the inbox if the row was newer or the activity failed.
+ */
+export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
+  const [first] = run.inbox;
+  if (!first) return;
+  const { command, isAwaited } = first;
+  const decision = validateCommand(run.state, command, run.clock.now);
+  if (!decision.ok) {
+    run.answerFirst(decision);
+    if (!isAwaited) run.refuseSignal(command.kind, decision.message);
+    return;
+  }
+  const done = await carryOut(run, steps, command);
+  switch (done.kind) {
+    case 'stale':
+      return;
+    case 'unavailable':
+      run.answerUnavailable();
+      return;
+    case 'done':
+      run.answerFirst(done.result ? { ok: true, result: done.result } : PENDING);
+      return;
+    default:
+      assertNever(done);
+  }
+}
+
+async function carryOut(run: Run, steps: Steps, command: Command): Promise<StepResult> {
+  let paymentMethodId: string | null = null;
+  if (carriesToken(command)) {
+    const redeemed = await redeem(run, steps, command);
+    if (redeemed.kind !== 'saved') return redeemed;
+    paymentMethodId = redeemed.paymentMethodId;
+  }
+  const action = actionForCommand(run.state, command, run.clock, paymentMethodId);
+  return steps.act(action, command);
+}
+
+/** Redeems the command's token. A refused card is a result, not an error: the payer may try another card. */
+async function redeem(
+  run: Run,
+  steps: Steps,
+  command: TokenCommand,
+): Promise<Extract<RedeemTokenResult, { kind: 'saved' }> | StepResult> {
+  const { merchantId, subscriptionId, version, customerId } = run.state;
+  try {
+    const redeemed = await run.activities.redeemToken('save the payment method', {
+      at: { merchantId, subscriptionId, version },
+      merchantId,
+      customerId,
+      paymentToken: command.paymentToken,
+      checkoutSessionId: command.checkoutSessionId,
+      verify: needsVerification(run.state, command, run.clock),
+      nowAt: run.clock.now,
+    });
+    run.noteProgress();
+    if (redeemed.kind === 'saved') return redeemed;
+    if (redeemed.kind === 'adopt') {
+      return { kind: steps.adoptRow(redeemed.state) ? 'stale' : 'unavailable' };
+    }
+    const { errorCode } = redeemed;
+    return { kind: 'done', result: { kind: 'checkout', outcome: 'declined', errorCode } };
+  } catch (error) {
+    steps.backOffAfter(error);
+    return { kind: 'unavailable' };
+  }
 }

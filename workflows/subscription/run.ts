@@ -10,7 +10,8 @@ import {
 import type { Activities } from '../../activities/index.ts';
 import { backoffMs, jitterOf } from '../../domain/delays.ts';
 import { ERRORS } from '../../domain/errors.ts';
-import type { Command } from '../../domain/subscription/commands.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
+import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Step } from '../../domain/subscription/decide.ts';
 import { describe, ENTRIES_SHOWN } from '../../domain/subscription/describe.ts';
@@ -18,22 +19,33 @@ import type { RefusedSignal } from '../../domain/subscription/describe.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
-import { localFirst } from '../local-first.ts';
+import type { ClockPosition } from '../../domain/subscription/snapshot.ts';
 import {
   DATABASE_WRITE,
   INSIDE_WORKFLOW_TASK,
+  localFirst,
   MONEY_MOVEMENT,
   siblingTaskQueue,
-} from '../options.ts';
-import { Clock } from './clock.ts';
-import { Inbox } from './inbox.ts';
-import type { Answer } from './inbox.ts';
+} from '../activity-calls.ts';
 import { attributesOf, productNameOf } from './messages.ts';
 import type { SubscriptionInput } from './messages.ts';
-import type { Facts } from './plan.ts';
+
+export type UpdateOutcome = { ok: true; result: CommandResult } | ({ ok: false } & RefusalReason);
+
+export interface QueuedCommand {
+  readonly command: Command;
+  /** True if a caller waits for the outcome. The caller can send the command again. */
+  readonly isAwaited: boolean;
+  /**
+   * The target of a test clock that was behind it when the command arrived; else null. The clock moves first, because
+   * the caller may have read from the row that it is reached.
+   */
+  readonly afterAdvanceTo: number | null;
+  outcome: UpdateOutcome | null;
+}
 
 /** The command may or may not be recorded. A repeat with the same `commandId` gets the result. */
-const UNAVAILABLE: Answer = {
+const UNAVAILABLE: UpdateOutcome = {
   ok: false,
   code: 'service_unavailable',
   message: ERRORS.service_unavailable.message,
@@ -49,9 +61,33 @@ const HISTORY_EVENTS_LONG = 50;
 /** Two runs differ by at most this number of events, so that not all of one wave continue as new in the same month. */
 const LONG_WINDOW = 12;
 
-/** The state of one workflow run, in memory, and the facts from which `plan` decides. */
+/** The facts from which `plan` decides what a run does next. */
+export interface Facts {
+  /** True if the database may hold a later state than the run. */
+  readonly needsResync: boolean;
+  /** True if an activity has used up its retries, and the backoff after it is not over. */
+  readonly isBackingOff: boolean;
+  readonly hasCommand: boolean;
+  /** True if a caller waits for the answer of a command. */
+  readonly isCommandAwaited: boolean;
+  /** True if the oldest command arrived after an advance of the test clock, and the clock has not reached the target. */
+  readonly isCommandAfterAdvance: boolean;
+  /** The next step of the billing schedule, from `decide`. */
+  readonly step: Step;
+  /** Null without a test clock. `reported`: the database knows that the clock is at its target. */
+  readonly testClock: 'behind its target' | 'at its target' | 'reported' | null;
+  /** False if the history is so long that the run must continue as new before it sleeps. */
+  readonly hasRoom: boolean;
+  /** True if no handler is in progress. */
+  readonly isDrained: boolean;
+  /** True if the run should continue as new now, provided that it is idle. */
+  readonly isSuccessorDue: boolean;
+}
+
+/** The state of one workflow run, in memory. */
 export class Run implements Facts {
-  readonly inbox = new Inbox();
+  /** In the order of arrival. Handlers add, and only the loop removes: one command at a time. */
+  inbox: QueuedCommand[] = [];
   readonly clock: Clock;
   readonly activities = localFirstActivities();
   /** Real time at which the backoff ends. A command whose caller waits is executed during a backoff, too. */
@@ -96,16 +132,16 @@ export class Run implements Facts {
   }
 
   get hasCommand(): boolean {
-    return !this.inbox.isEmpty;
+    return this.inbox.length > 0;
   }
 
   get isCommandAwaited(): boolean {
-    return this.inbox.isAwaited;
+    return this.inbox.some(({ isAwaited }) => isAwaited);
   }
 
   get isCommandAfterAdvance(): boolean {
-    const { firstAfterAdvanceTo } = this.inbox;
-    return firstAfterAdvanceTo !== null && this.clock.now < firstAfterAdvanceTo;
+    const target = this.inbox[0]?.afterAdvanceTo ?? null;
+    return target !== null && this.clock.now < target;
   }
 
   get step(): Step {
@@ -146,14 +182,6 @@ export class Run implements Facts {
     // If a worker died after it wrote the row, the row's state may be ahead of the test clock.
     this.clock.catchUp(knownUntil(state));
     this.showDetails();
-  }
-
-  post(command: Command): void {
-    this.inbox.post(command, this.clock.pendingTargetAt);
-  }
-
-  submit(command: Command): Promise<Answer> {
-    return this.inbox.submit(command, this.clock.pendingTargetAt);
   }
 
   /** Logs why a signal is refused and shows the reason in the Web UI, because the sender gets no answer. */
@@ -197,9 +225,16 @@ export class Run implements Facts {
     this.failures = 0;
   }
 
+  /** Removes the oldest command and gives its caller the outcome. */
+  answerFirst(outcome: UpdateOutcome): void {
+    const first = this.inbox.shift();
+    if (first) first.outcome = outcome;
+  }
+
   /** Answers every waiting caller `service_unavailable`. Commands without a waiting caller stay. */
   answerUnavailable(): void {
-    this.inbox.answerAwaited(UNAVAILABLE);
+    for (const queued of this.inbox) if (queued.isAwaited) queued.outcome = UNAVAILABLE;
+    this.inbox = this.inbox.filter(({ isAwaited }) => !isAwaited);
   }
 
   /** Writes the search attributes if any has changed since this run's last write. */
@@ -220,6 +255,86 @@ export class Run implements Facts {
 
   private attributesAsText(): string {
     return JSON.stringify(attributesOf(this.current));
+  }
+}
+
+/** The workflow's time, or that of its test clock, which only the run moves. No other code reads a clock. */
+export class Clock {
+  private position: ClockPosition | null;
+
+  constructor(position: ClockPosition | null) {
+    this.position = position && { ...position };
+  }
+
+  get isTestClock(): boolean {
+    return this.position !== null;
+  }
+
+  get now(): number {
+    return this.position?.nowAt ?? this.realNow;
+  }
+
+  get realNow(): number {
+    // oxlint-disable-next-line no-restricted-properties -- the sandbox's clock: workflow time
+    return Date.now();
+  }
+
+  get snapshot(): ClockPosition | null {
+    return this.position && { ...this.position };
+  }
+
+  get isBehind(): boolean {
+    return this.position !== null && this.position.nowAt < this.position.targetAt;
+  }
+
+  /** The target, if the test clock has not reached it; else null. */
+  get pendingTargetAt(): number | null {
+    return this.position !== null && this.isBehind ? this.position.targetAt : null;
+  }
+
+  /** The target, if the test clock has reached it and no row records this yet; else null. */
+  get unreportedAt(): number | null {
+    if (!this.position || this.isBehind) return null;
+    return this.position.nowAt > this.position.reachedAt ? this.position.nowAt : null;
+  }
+
+  /** Call this after the database has recorded that the test clock reached `reachedAt`. */
+  reported(reachedAt: number): void {
+    if (this.position) this.position.reachedAt = reachedAt;
+  }
+
+  /** Sets the target. Ignores a target that is not later than the present target. */
+  sendTo(targetAt: number): void {
+    if (this.position && targetAt > this.position.targetAt) this.position.targetAt = targetAt;
+  }
+
+  /** Moves a test clock forward to `at`, the row's latest change, but not past its target. */
+  catchUp(at: number): void {
+    if (!this.position) return;
+    const { nowAt, targetAt } = this.position;
+    this.position.nowAt = Math.max(nowAt, Math.min(at, targetAt));
+  }
+
+  /**
+   * Moves a test clock back to `at`, but not before the last recorded target. The run had moved the clock without the
+   * steps of a row that it did not know.
+   */
+  moveBack(at: number): void {
+    if (!this.position) return;
+    const { nowAt, reachedAt } = this.position;
+    this.position.nowAt = Math.min(nowAt, Math.max(at, reachedAt));
+  }
+
+  /**
+   * Moves a test clock to `until`, the next due step, or to its earlier target; never past a due step. True if it
+   * reached `until`.
+   */
+  stepTo(until: number | null): boolean {
+    if (!this.position) return false;
+    const { targetAt } = this.position;
+    const isReached = until !== null && until <= targetAt;
+    this.position.nowAt = Math.max(this.position.nowAt, isReached ? until : targetAt);
+    return isReached;
   }
 }
 

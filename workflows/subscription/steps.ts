@@ -1,8 +1,5 @@
 import { ActivityFailure, ApplicationFailure, log } from '@temporalio/workflow';
-import type {
-  ChargeAttemptInput,
-  ChargeAttemptResult,
-} from '../../activities/subscription/charge-attempt.ts';
+import type { ChargeAttemptInput, ChargeAttemptResult } from '../../activities/subscription.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
 import {
@@ -24,7 +21,7 @@ import { knownUntil } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import type { Run } from './run.ts';
 
-export type Outcome =
+export type StepResult =
   | { kind: 'done'; result: CommandResult | null }
   /** The row held a later state, which the run has adopted. The command must be validated again. */
   | { kind: 'stale' }
@@ -37,17 +34,6 @@ export class Steps {
 
   constructor(run: Run) {
     this.run = run;
-  }
-
-  /** Starts the delivery of events from before the workflow. If this fails, the maintenance sweep delivers them. */
-  async deliverEarlierEvents(): Promise<void> {
-    const { merchantId, subscriptionId: streamId } = this.run.state;
-    try {
-      await this.run.activities.wakeStream('begin to deliver', { merchantId, streamId });
-    } catch (error) {
-      if (!(error instanceof ActivityFailure)) throw error;
-      log.warn('first delivery gave up', { reason: error.cause?.message ?? error.message });
-    }
   }
 
   async take(step: Exclude<Step, Wait | { do: 'finish' }>): Promise<void> {
@@ -75,7 +61,7 @@ export class Steps {
   }
 
   /** Executes `action`: charges the attempt or records the change. `command` is null for a due step. */
-  act(action: Action, command: Command | null): Promise<Outcome> {
+  act(action: Action, command: Command | null): Promise<StepResult> {
     const { change } = action;
     return action.do === 'charge'
       ? this.charge(change.state, {
@@ -89,7 +75,7 @@ export class Steps {
     change: Change,
     command: Command | null,
     result: CommandResult | null,
-  ): Promise<Outcome> {
+  ): Promise<StepResult> {
     const { run } = this;
     run.isWriting = true;
     try {
@@ -119,7 +105,7 @@ export class Steps {
   private async charge(
     state: SubscriptionState,
     opening: ChargeAttemptInput['opening'],
-  ): Promise<Outcome> {
+  ): Promise<StepResult> {
     const { run } = this;
     const { now: nowAt, realNow: realNowAt } = run.clock;
     const { owed, openAttempt: attempt } = state;
@@ -146,7 +132,7 @@ export class Steps {
     result: ChargeAttemptResult,
     nowAt: number,
     realNowAt: number,
-  ): Outcome {
+  ): StepResult {
     const { run } = this;
     const { openAttempt: attempt } = state;
     if (!attempt) throw new Error('no attempt is open');

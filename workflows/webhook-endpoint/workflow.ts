@@ -11,7 +11,7 @@ import {
 } from '@temporalio/workflow';
 import type { DrainEndpointResult } from '../../activities/webhooks/drain.ts';
 import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
-import { WEBHOOK_DELIVERY, siblingTaskQueue } from '../options.ts';
+import { WEBHOOK_DELIVERY, siblingTaskQueue } from '../activity-calls.ts';
 import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
 import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
 

@@ -151,17 +151,24 @@ function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
   return cycleCount === 1 && trial === null;
 }
 
-const productNameOf = ({ productPage, description }: Pick<Order, 'productPage' | 'description'>) =>
-  productPage?.name ?? description;
+const productNameOf = ({
+  productPage,
+  description,
+}: Pick<ShownProduct, 'productPage' | 'description'>) => productPage?.name ?? description;
 
-type Order = Pick<Checkout, 'merchantName' | 'productPage' | 'description'>;
+type ShownProduct = Pick<Checkout, 'merchantName' | 'productPage' | 'description'>;
 
-export function saleFrom(language: Language, order: Order, terms: Terms, nowAt: number): SaleText {
-  const { productPage, description, merchantName } = order;
+export function saleFrom(
+  language: Language,
+  product: ShownProduct,
+  terms: Terms,
+  nowAt: number,
+): SaleText {
+  const { productPage, description, merchantName } = product;
   const { say } = language;
   return {
     merchantName,
-    productName: productNameOf(order) ?? say('subscription'),
+    productName: productNameOf(product) ?? say('subscription'),
     productDescription:
       productPage?.description ?? (productPage?.name === undefined ? null : description),
     offer: offerOf(language, terms, nowAt),

@@ -97,15 +97,15 @@ function paidPage(
   return endPage(language, 200, { ...text, receipt }, { name, url });
 }
 
-type Order = Pick<
+type ShownPayment = Pick<
   HostedPayment,
   'merchantName' | 'description' | 'amountMinor' | 'currency' | 'tokenise'
 >;
 
-export function paymentSale(language: Language, order: Order): SaleText {
-  const { description, merchantName } = order;
+export function paymentSale(language: Language, payment: ShownPayment): SaleText {
+  const { description, merchantName } = payment;
   const { say } = language;
-  const amount = language.money(order.amountMinor, order.currency);
+  const amount = language.money(payment.amountMinor, payment.currency);
   return {
     merchantName,
     productName: description ?? say('paymentTo', { name: merchantName }),
@@ -115,7 +115,7 @@ export function paymentSale(language: Language, order: Order): SaleText {
       onceEntered: say('chargedOnceEntered', { amount }),
       lines: [{ label: say('toPayOnce'), text: amount }],
     },
-    consent: order.tokenise ? say('consentSavedCard', { name: merchantName }) : null,
+    consent: payment.tokenise ? say('consentSavedCard', { name: merchantName }) : null,
   };
 }
 

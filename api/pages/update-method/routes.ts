@@ -31,7 +31,7 @@ import type { MethodUpdate } from './page.tsx';
 import { DomainError } from '../../../domain/errors.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
-import { executeCommand } from '../../routes/subscriptions/commands.ts';
+import { executeCommand } from '../../routes/subscriptions/command-routes.ts';
 import { seeOther } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 

@@ -2,7 +2,7 @@ import { cancelHostedPayment, findIntent } from '../../../db/repositories/paymen
 import { DomainError } from '../../../domain/errors.ts';
 import { doneAnswer } from '../../answer-fields.ts';
 import { notFound, ok } from '../../http/request.ts';
-import { executeCommand } from '../subscriptions/commands.ts';
+import { executeCommand } from '../subscriptions/command-routes.ts';
 import { idText, optional } from '../../fields.ts';
 import { problemsError } from '../../http/body.ts';
 import { executeOnce, writeOnce } from '../../http/idempotency.ts';

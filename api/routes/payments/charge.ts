@@ -39,7 +39,7 @@ import {
   storeFrontId,
 } from '../../fields.ts';
 import { route } from '../../http/route.ts';
-import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/row.ts';
 import { validateOneTimeCharge } from '../../../domain/subscription/validate-command.ts';
 
 const chargeError = z
@@ -115,7 +115,7 @@ async function withCharge<Body>(
 /** Time limit in ms to void an order. Less than the 3 s between `giveUp` and the 503. */
 const WITHDRAW_WITHIN_MS = 2_000;
 
-interface Order<Outcome> {
+interface OrderExecution<Outcome> {
   readonly give: () => Promise<Outcome>;
   /** Voids the order unless its execution has begun. True if the order will never be executed. */
   readonly withdraw: () => Promise<boolean>;
@@ -155,7 +155,7 @@ export async function withOrder<Outcome, Body>(
  * `giveUp` aborts; `pending` if it could not be voided within 2 s.
  */
 export async function handOver<Outcome>(
-  { give, withdraw }: Order<Outcome>,
+  { give, withdraw }: OrderExecution<Outcome>,
   giveUp: AbortSignal | null,
   withdrawWithinMs: number = WITHDRAW_WITHIN_MS,
 ): Promise<Outcome | { kind: 'pending' }> {

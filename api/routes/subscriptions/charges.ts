@@ -20,14 +20,14 @@ import {
   pageAnswer,
   subscriptionStatus,
 } from '../../answer-fields.ts';
-import { withoutNulls } from '../../http/request.ts';
+import { notFound, withoutNulls } from '../../http/request.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
 import { presentRefund, RefundAnswer } from '../payments/refunds.ts';
 import { route } from '../../http/route.ts';
 import { interval } from './create.ts';
-import { expectSubscription, refOf, subscriptionIdParam } from './read.ts';
-import { listEntries } from '../../../db/repositories/subscriptions/entries.ts';
+import { refOf, subscriptionIdParam } from './read.ts';
+import { hasSubscription, listEntries } from '../../../db/repositories/subscriptions/row.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
 
 const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer', 'adopted'] as const;
@@ -146,7 +146,7 @@ export const getCharges = route({
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
     const ref = refOf(call);
-    await expectSubscription(db, ref);
+    if (!(await hasSubscription(db, ref))) throw notFound('subscription');
     return answerNumbered(
       call,
       (query) => listCycleAttempts(db, ref, query),
@@ -250,7 +250,7 @@ export const getTimeline = route({
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
     const ref = refOf(call);
-    await expectSubscription(db, ref);
+    if (!(await hasSubscription(db, ref))) throw notFound('subscription');
     return answerNumbered(
       call,
       ({ after, limit }) => listEntries(db, ref, { afterVersion: after, limit }),

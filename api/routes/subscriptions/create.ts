@@ -41,7 +41,7 @@ import { found, ok } from '../../http/request.ts';
 import { writeOnce } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
 import { createSubscription as insertSubscription } from '../../../db/repositories/subscriptions/create.ts';
-import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/create.ts';
+import type { SubscriptionOrder } from '../../../db/repositories/subscriptions/write-change.ts';
 import type { NewSubscription } from '../../../domain/subscription/state.ts';
 import { findCustomer, insertCustomer } from '../../../db/repositories/customers/customers.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';

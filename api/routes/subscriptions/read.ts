@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { listSubscriptions } from '../../../db/repositories/lists.ts';
-import { findSubscription, hasSubscription } from '../../../db/repositories/subscriptions/read.ts';
-import type { SubscriptionView } from '../../../db/repositories/subscriptions/read.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions/row.ts';
 import type { Db } from '../../../db/client.ts';
 import {
   cancelAt,
@@ -32,7 +32,7 @@ import {
   url,
   SUBSCRIPTION_ID,
 } from '../../answer-fields.ts';
-import { found, notFound, ok, withoutNulls } from '../../http/request.ts';
+import { found, ok, withoutNulls } from '../../http/request.ts';
 import { answerPage, FILTERS, limitOr, listQuery, statusFilter } from '../../lists.ts';
 import { route } from '../../http/route.ts';
 import { interval } from './create.ts';
@@ -265,14 +265,6 @@ type SubscriptionCall = Pick<Call<'/:subscriptionId'>, 'merchant' | 'params'>;
 
 export function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
-}
-
-/** Throws `resource_not_found` if the merchant has no such subscription. Reads only its id. */
-export async function expectSubscription(
-  db: Db,
-  { merchantId, subscriptionId }: SubscriptionRef,
-): Promise<void> {
-  if (!(await hasSubscription(db, merchantId, subscriptionId))) throw notFound('subscription');
 }
 
 async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {

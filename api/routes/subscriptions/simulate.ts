@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { loadRetryPlan } from '../../../db/repositories/merchants/settings.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
-import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
+import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { invariant } from '../../../domain/errors.ts';

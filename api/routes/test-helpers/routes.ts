@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { findMethod } from '../../../db/repositories/customers/payment-methods.ts';
-import { findChargeable } from '../../../db/repositories/subscriptions/read.ts';
+import { findChargeable } from '../../../db/repositories/subscriptions/row.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';

@@ -15,7 +15,7 @@ import { subscriptionLinks, subscriptions } from '../../schema/subscriptions.ts'
 import { isSession } from './tries.ts';
 import type { SessionRef } from './tries.ts';
 import { findFirstPaid } from '../payments/receipts.ts';
-import { appendDrafts } from '../subscriptions/events.ts';
+import { appendDrafts } from '../payments/events.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
@@ -198,13 +198,16 @@ async function lockFilled(
   return { ...details, ...Object.fromEntries(changes) };
 }
 
-/** Writes the session of a hosted page. `token`: the bearer token of the page's URL; only its hash is stored. */
+export interface NewCheckout {
+  id: string;
+  /** The bearer token of the page's URL; only its hash is stored. */
+  token: string;
+}
+
+/** Writes the session of a hosted page. */
 export async function insertSession(
   tx: Db,
-  {
-    token,
-    ...session
-  }: Omit<typeof checkoutSessions.$inferInsert, 'tokenHash'> & { token: string },
+  { token, ...session }: Omit<typeof checkoutSessions.$inferInsert, 'tokenHash'> & NewCheckout,
 ): Promise<void> {
   await tx.insert(checkoutSessions).values({ ...session, tokenHash: hashCheckoutToken(token) });
 }

@@ -1,14 +1,21 @@
 import { and, eq, inArray } from 'drizzle-orm';
-import { intentEventBody } from '../../../domain/events.ts';
-import type { EventCard, IntentEventDraft, IntentFacts } from '../../../domain/events.ts';
+import { intentEventBody, isIntentEvent, subscriptionEventBody } from '../../../domain/events.ts';
+import type {
+  EventCard,
+  EventDraft,
+  EventEnvelope,
+  IntentEventDraft,
+  IntentFacts,
+} from '../../../domain/events.ts';
 import { shownKind } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import { subscriptions } from '../../schema/subscriptions.ts';
 import { hasUpfrontAmount } from '../subscriptions/row.ts';
+import type { Order } from '../subscriptions/row.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
-import type { EventToStore } from '../webhooks/outbox.ts';
+import type { EventCause, EventToStore } from '../webhooks/outbox.ts';
 import { isRecord } from '../records.ts';
 import { METHOD_OF_INTENT } from '../customers/payment-methods.ts';
 
@@ -34,8 +41,38 @@ export async function appendIntentEvent(
   await appendEvents(tx, streamOf(intent), [toStore(draft)]);
 }
 
+/** The facts of the only intent of some events, and the charge that causes them. */
+export interface EventSource {
+  facts?: IntentFacts | undefined;
+  cause?: EventCause;
+}
+
+/**
+ * Writes a subscription's events to the outbox, in order, inside the caller's transaction. Without `facts` it reads
+ * the intents' rows, so the caller must change them first.
+ */
+export async function appendDrafts(
+  tx: Db,
+  order: Pick<Order, 'merchantId' | 'subscriptionId' | 'customerId' | 'receiptId' | 'metadata'>,
+  drafts: readonly EventDraft[],
+  { facts, cause }: EventSource = {},
+): Promise<void> {
+  const { merchantId, subscriptionId: streamId } = order;
+  const ofIntent = await intentEventsToStore(tx, merchantId, drafts.filter(isIntentEvent), facts);
+  const events = drafts.map((draft) =>
+    isIntentEvent(draft)
+      ? ofIntent(draft)
+      : {
+          type: draft.type,
+          occurredAt: draft.at,
+          body: (envelope: EventEnvelope) => subscriptionEventBody(draft, envelope, order),
+        },
+  );
+  await appendEvents(tx, { merchantId, streamId }, events, cause);
+}
+
 /** `known`: the facts of the only intent. Without them, reads the intents of `drafts`. */
-export async function intentEventsToStore(
+async function intentEventsToStore(
   tx: Db,
   merchantId: string,
   drafts: readonly IntentEventDraft[],

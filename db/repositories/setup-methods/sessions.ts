@@ -4,14 +4,13 @@ import type { SetupMethodRef, SetupOutcome } from '../../../domain/setup-method.
 import type { Db } from '../../client.ts';
 import { checkoutSessions, setupMethods, checkoutTries } from '../../schema/checkouts.ts';
 import { HOSTED, fillIn, insertSession, opensWith } from '../checkouts/sessions.ts';
-import type { NewCheckout } from '../subscriptions/create.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 import { CARD, setMethodLive } from '../customers/payment-methods.ts';
 import { findRecord, isRecord, hasValues } from '../records.ts';
 import { and, eq, isNotNull, sql, getColumns } from 'drizzle-orm';
 import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
-import type { GivenDetails } from '../checkouts/sessions.ts';
+import type { GivenDetails, NewCheckout } from '../checkouts/sessions.ts';
 
 export type SetupMethod = typeof setupMethods.$inferSelect;
 

@@ -3,17 +3,10 @@ import { initialJitter, newSubscription } from '../../../domain/subscription/sta
 import type { NewSubscription, SubscriptionState } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { insertSession } from '../checkouts/sessions.ts';
+import type { NewCheckout } from '../checkouts/sessions.ts';
 import { loadSettings } from '../merchants/settings.ts';
 import { withoutCommand, writeChange } from './write-change.ts';
 import type { SubscriptionOrder } from './write-change.ts';
-
-export type { SubscriptionOrder };
-
-export interface NewCheckout {
-  id: string;
-  /** The bearer token of the page's URL; only its hash is stored. */
-  token: string;
-}
 
 /**
  * Writes a new subscription inside the caller's transaction: row, first intent (none with a trial), events, checkout

@@ -15,7 +15,7 @@ import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { isOpenOn } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
-import { lockRow } from './read.ts';
+import { lockRow } from './row.ts';
 import { writeChange } from './write-change.ts';
 import type { Transition } from './write-change.ts';
 

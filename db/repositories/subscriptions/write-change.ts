@@ -22,17 +22,14 @@ import {
   subscriptions,
 } from '../../schema/subscriptions.ts';
 import { deleteUnusedMethod, setMethodLive } from '../customers/payment-methods.ts';
-import { FACTS, factsOf } from '../payments/events.ts';
+import { appendDrafts, FACTS, factsOf } from '../payments/events.ts';
+import type { EventSource } from '../payments/events.ts';
 import { isRecord, timestamp } from '../records.ts';
 import { insertAttempt, isOpenOn, recordUndecided, setPending, settleAttempt } from './attempts.ts';
 import type { Attempt } from './attempts.ts';
-import { appendDrafts } from './events.ts';
-import type { EventSource } from './events.ts';
 import { releaseLinkUse } from './links.ts';
-import { isVersion, loadRow } from './read.ts';
-import { ORDER } from './row.ts';
+import { findCommand, isCommand, isVersion, loadRow, ORDER } from './row.ts';
 import type { Order } from './row.ts';
-import { findCommand, isCommand } from './transitions.ts';
 
 /**
  * The only code that writes a subscription's state, its ledger, and the intents and attempts of its cycles. The row comes

@@ -140,6 +140,9 @@ export function deleteWebhookConfig(
   return stopDeliveries(db, config, { deletedAt: config.at }, isNull(webhookConfigs.deletedAt));
 }
 
+/** `updatedAt`: of the configuration at which the attempt was made. */
+export type VersionedOutcome = BreakerOutcome & { updatedAt: number };
+
 /**
  * Applies the outcomes of attempts to the stored breaker, except those sent before the configuration's last change.
  * Returns the breaker before and after, and the time of that change; null for an unknown configuration.
@@ -147,7 +150,7 @@ export function deleteWebhookConfig(
 export async function applyOutcomes(
   db: Db,
   ref: EndpointRef,
-  outcomes: readonly (BreakerOutcome & { updatedAt: number })[],
+  outcomes: readonly VersionedOutcome[],
 ): Promise<{ updatedAt: number; before: Breaker; breaker: Breaker } | null> {
   return db.transaction(async (tx) => {
     const [stored] = await tx

@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { ROUTES } from '../../../api/routes.ts';
+import { ROUTES } from '../../../api/http/frame.ts';
 import { test } from '../../support/api-environment.ts';
 import { intentBody } from '../../support/fixtures/payments.ts';
 import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';

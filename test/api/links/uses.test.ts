@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import { loadSnapshot } from '../../../db/repositories/subscriptions/transitions.ts';
+import { loadSnapshot } from '../../../db/repositories/subscriptions/row.ts';
 import { writeChange } from '../../../db/repositories/subscriptions/write-change.ts';
 import { linkUses } from '../../../db/schema/subscriptions.ts';
 import { applyCheckoutExpiry } from '../../../domain/subscription/apply-command.ts';

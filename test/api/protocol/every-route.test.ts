@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest';
-import { OPERATIONS } from '../../../api/routes.ts';
+import { OPERATIONS } from '../../../api/http/frame.ts';
 import type { Operation } from '../../../api/http/route.ts';
 import { issueCredential } from '../../../db/repositories/merchants/credentials.ts';
 import { subscriptionBody, test as apiTest } from '../../support/api-environment.ts';

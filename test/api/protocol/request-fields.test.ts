@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { ROUTES } from '../../../api/routes.ts';
+import { ROUTES } from '../../../api/http/frame.ts';
 import { expectError } from '../../support/answers.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';

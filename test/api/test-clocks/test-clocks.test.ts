@@ -1,6 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
-import { recordClockReached } from '../../../db/repositories/subscriptions/transitions.ts';
+import { recordClockReached } from '../../../db/repositories/subscriptions/row.ts';
 import { subscriptions } from '../../../db/schema/subscriptions.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';

@@ -1,12 +1,14 @@
 import type { ApiDeps } from '../../../api/deps.ts';
-import { createChargingActivities } from '../../../activities/subscription/charge-attempt.ts';
-import { createTransitionActivities } from '../../../activities/subscription/transitions.ts';
+import {
+  createChargingActivities,
+  createTransitionActivities,
+} from '../../../activities/subscription.ts';
 import type { Db } from '../../../db/client.ts';
 import {
   findCommand,
   loadSnapshot,
   recordClockReached,
-} from '../../../db/repositories/subscriptions/transitions.ts';
+} from '../../../db/repositories/subscriptions/row.ts';
 import { writeChange } from '../../../db/repositories/subscriptions/write-change.ts';
 import type { Snapshot } from '../../../domain/subscription/snapshot.ts';
 import { DomainError } from '../../../domain/errors.ts';

@@ -1,10 +1,10 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createDocument } from '../../../api/openapi/document.ts';
-import { OPERATIONS } from '../../../api/routes.ts';
+import { OPERATIONS } from '../../../api/http/frame.ts';
 import { loadEmbeddedConfig } from '../../../tools/config.ts';
 import { cachedFolder } from '../../../tools/embedded/cache.ts';
-import { runCommand } from '../../../tools/embedded/commands.ts';
+import { runCommand } from '../../../tools/embedded/run-command.ts';
 import { goPrograms } from '../../../tools/embedded/go-programs.ts';
 
 const GO_GENERATOR = 'v2.8.2';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Connection } from '@temporalio/client';
 import postgres from 'postgres';
-import { runCommand } from '../../embedded/commands.ts';
+import { runCommand } from '../../embedded/run-command.ts';
 import { freePort } from '../../embedded/ports.ts';
 import { innerPorts } from '../../embedded/temporal-cluster.ts';
 import { openProcessTable } from '../../embedded/process-table.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exchange } from '../../scripts/client/merchant-client.ts';
-import type { Order } from '../../scripts/client/merchant-client.ts';
+import type { MerchantRequest } from '../../scripts/client/merchant-client.ts';
 
 export interface DefiniteAnswer {
   readonly status: number;
@@ -54,9 +54,9 @@ export class RetryingClient {
     return this.ask({ method: 'GET', path });
   }
 
-  private async ask(order: Order): Promise<DefiniteAnswer | null> {
+  private async ask(request: MerchantRequest): Promise<DefiniteAnswer | null> {
     this.asked += 1;
-    const answered = this.askUntilDefinite(order);
+    const answered = this.askUntilDefinite(request);
     this.open.add(answered);
     try {
       return await answered;
@@ -65,13 +65,13 @@ export class RetryingClient {
     }
   }
 
-  private async askUntilDefinite(order: Order): Promise<DefiniteAnswer | null> {
-    const { path, key } = order;
+  private async askUntilDefinite(request: MerchantRequest): Promise<DefiniteAnswer | null> {
+    const { path, key } = request;
     const giveUpAt = performance.now() + DEFINITE_WITHIN_MS;
     let last = 'nothing';
     let waitMs = FIRST_WAIT_MS;
     while (performance.now() < giveUpAt) {
-      const answer = await exchange(this.options, order).catch((error: unknown) => {
+      const answer = await exchange(this.options, request).catch((error: unknown) => {
         last = String(error);
         return null;
       });

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cachedFolder } from '../../embedded/cache.ts';
-import { runCommand } from '../../embedded/commands.ts';
+import { runCommand } from '../../embedded/run-command.ts';
 import type { Report } from '../../embedded/progress.ts';
 import { childEnvironment } from '../../../runtime/environment.ts';
 import { readCalls } from './calls.ts';

@@ -78,17 +78,16 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'the cooldown is lost at continue-as-new',
-    file: 'workflows/subscription/successor.ts',
+    file: 'workflows/subscription/workflow.ts',
     find: 'return next({\n    state,\n    entries,',
     replace: 'return next({\n    state: { ...state, cooldownUntilAt: null },\n    entries,',
     test: 'test/workflows/subscription-life.test.ts',
   },
   {
     defect: 'a command is validated when it arrives and not again before it is executed',
-    file: 'workflows/subscription/commands.ts',
-    find: '  if (!decision.ok) {\n    run.inbox.answerFirst(decision);',
-    replace:
-      "  if (!decision.ok && decision.message === '') {\n    run.inbox.answerFirst(decision);",
+    file: 'workflows/subscription/handlers.ts',
+    find: '  if (!decision.ok) {\n    run.answerFirst(decision);',
+    replace: "  if (!decision.ok && decision.message === '') {\n    run.answerFirst(decision);",
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -156,7 +155,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a test clock skips due times on its way to the target',
-    file: 'workflows/subscription/clock.ts',
+    file: 'workflows/subscription/run.ts',
     find: 'isReached ? until : targetAt)',
     replace: 'isReached ? targetAt : targetAt)',
     test: 'test/integration/test-clock.test.ts',
@@ -221,7 +220,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a payment that the payer does not confirm is never withdrawn',
-    file: 'activities/charging/present-payer.ts',
+    file: 'activities/charging/charge-exchange.ts',
     find: '(isLate || payerLeftAt !== null || isSuperseded)',
     replace: '(payerLeftAt !== null || isSuperseded)',
     test: 'test/integration/payer-confirmation.test.ts',
@@ -237,7 +236,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a signal's argument is not validated",
     file: 'workflows/subscription/handlers.ts',
     find: 'run.refuseSignal(kind, read.message);',
-    replace: 'run.post({ ...(given as object), kind, commandId: uuid4() } as Command);',
+    replace: 'post(run, { ...(given as object), kind, commandId: uuid4() } as Command);',
     test: 'test/integration/operator-signals.test.ts',
   },
   {
@@ -249,14 +248,14 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'a command overtakes the advance of the test clock before it',
-    file: 'workflows/subscription/plan.ts',
+    file: 'workflows/subscription/workflow.ts',
     find: 'facts.isCommandAfterAdvance ? (dueStep(facts) ?? advance(facts)) : null;',
     replace: 'facts.isCommandAfterAdvance && facts.isBackingOff ? dueStep(facts) : null;',
     test: 'test/integration/test-clock.test.ts',
   },
   {
     defect: 'a test clock is at its target although its run is older than the row',
-    file: 'db/repositories/subscriptions/transitions.ts',
+    file: 'db/repositories/subscriptions/row.ts',
     find: '.where(isVersion(at))',
     replace: '.where(isRow(at))',
     test: 'test/integration/stale-run.test.ts',

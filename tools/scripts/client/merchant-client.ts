@@ -36,7 +36,7 @@ export type MerchantClient = ReturnType<typeof createMerchantClient>;
 const ANSWER_WITHIN_MS = 40_000;
 const BETWEEN_REPEATS_MS = 250;
 
-export interface Order {
+export interface MerchantRequest {
   readonly method: string;
   readonly path: string;
   readonly body?: object | undefined;
@@ -47,7 +47,7 @@ export interface Order {
 /** Sends a request once. Throws if no answer arrives within 40 s. */
 export async function exchange(
   { apiUrl, keyId, secret }: Pick<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>,
-  { method, path, body, key }: Order,
+  { method, path, body, key }: MerchantRequest,
 ): Promise<{ status: number; body: string }> {
   const response = await fetch(`${apiUrl}${path}`, {
     method,
@@ -68,19 +68,19 @@ export function createMerchantClient(options: MerchantClientOptions) {
   const isFinal = (status: number): boolean =>
     status === 409 ? isConflictFinal : status !== 429 && status < 500;
 
-  const ask = async (order: Order): Promise<unknown> => {
+  const ask = async (request: MerchantRequest): Promise<unknown> => {
     const giveUpAt = performance.now() + patienceMs;
     for (;;) {
-      const answer = await exchange(options, order).catch(reasonOf);
+      const answer = await exchange(options, request).catch(reasonOf);
       if (typeof answer !== 'string' && isFinal(answer.status)) {
         const { status, body } = answer;
         const parsed: unknown = body === '' ? undefined : JSON.parse(body);
         if (status >= 200 && status < 300) return parsed;
-        throw new ApiRefusal(order.path, status, parsed);
+        throw new ApiRefusal(request.path, status, parsed);
       }
       const reason = typeof answer === 'string' ? answer : `status ${answer.status}`;
       if (performance.now() > giveUpAt) {
-        throw new Error(`${order.method} ${options.apiUrl}${order.path}: ${reason}`);
+        throw new Error(`${request.method} ${options.apiUrl}${request.path}: ${reason}`);
       }
       onRepeat(reason);
       await sleep(BETWEEN_REPEATS_MS);

@@ -14,7 +14,7 @@ export type Job =
   | { kind: 'resolve'; number: number; resolution: Resolution };
 
 export type Resolution = { value: unknown } | { error: Error };
-export type Answer = { id: string } & Resolution;
+export type UpdateResponse = { id: string } & Resolution;
 
 export interface ActivityTask {
   readonly number: number;
@@ -68,7 +68,7 @@ export class Execution {
   end: { continuesWith: SubscriptionInput | null } | { error: unknown } | null = null;
   readonly timers = new Map<number, { at: number; fire: () => void }>();
   readonly activities = new Map<number, ActivityTask>();
-  readonly answers: Answer[] = [];
+  readonly answers: UpdateResponse[] = [];
   readonly rejected = new Set<string>();
   private openUpdates = 0;
   private readonly conditions = new Set<{ test: () => boolean; open: () => void }>();

@@ -4,13 +4,13 @@ import { ApplicationFailure } from '@temporalio/common';
 import { insertCustomer } from '../../../../db/repositories/customers/customers.ts';
 import { createSubscription } from '../../../../db/repositories/subscriptions/create.ts';
 import { ensureUpdateSession } from '../../../../db/repositories/subscriptions/method-updates.ts';
-import { loadSnapshot } from '../../../../db/repositories/subscriptions/transitions.ts';
+import { loadSnapshot } from '../../../../db/repositories/subscriptions/row.ts';
 import type { Command, CommandResult } from '../../../../domain/subscription/commands.ts';
 import type { SubscriptionState } from '../../../../domain/subscription/state.ts';
 import type { SubscriptionInput } from '../../../../workflows/subscription/messages.ts';
 import { Random } from '../../chaos/random.ts';
 import { ActivityCall } from './activity-call.ts';
-import type { Answer } from './execution.ts';
+import type { UpdateResponse } from './execution.ts';
 import { Faults, Violation } from './faults.ts';
 import type { Tally } from './faults.ts';
 import { WorkflowRun } from './workflow-run.ts';
@@ -257,7 +257,7 @@ export class Life extends Faults {
     return this.world.enterCard(gateway, card);
   }
 
-  private answered({ id, ...resolution }: Answer): void {
+  private answered({ id, ...resolution }: UpdateResponse): void {
     const commandId = id.slice(0, id.indexOf('#'));
     if ('error' in resolution) {
       const type = resolution.error instanceof ApplicationFailure ? resolution.error.type : 'bug';

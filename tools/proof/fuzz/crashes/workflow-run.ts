@@ -1,8 +1,15 @@
 import { ActivityFailure, ApplicationFailure } from '@temporalio/common';
 import type { SubscriptionInput } from '../../../../workflows/subscription/messages.ts';
-import { MONEY_MOVEMENT } from '../../../../workflows/options.ts';
+import { MONEY_MOVEMENT } from '../../../../workflows/activity-calls.ts';
 import { Execution } from './execution.ts';
-import type { ActivityTask, Answer, Job, Resolution, Task, WorkflowCode } from './execution.ts';
+import type {
+  ActivityTask,
+  UpdateResponse,
+  Job,
+  Resolution,
+  Task,
+  WorkflowCode,
+} from './execution.ts';
 
 /** What a worker makes of an activity. `lost`: the worker is dead, or its result does not arrive. */
 export type Work = (task: ActivityTask) => Promise<WorkResult>;
@@ -12,7 +19,7 @@ export interface Surroundings {
   readonly code: WorkflowCode;
   /** Real time: that of the life, which moves also between a crash and the repeat. */
   readonly now: () => number;
-  readonly answered: (answer: Answer) => void;
+  readonly answered: (answer: UpdateResponse) => void;
   /** True if a workflow task is completed now, although a local activity is still to run. */
   readonly isHeartbeatDue: () => boolean;
 }

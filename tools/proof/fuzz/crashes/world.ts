@@ -1,7 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import postgres from 'postgres';
-import { createChargingActivities } from '../../../../activities/subscription/charge-attempt.ts';
-import { createTransitionActivities } from '../../../../activities/subscription/transitions.ts';
+import {
+  createChargingActivities,
+  createTransitionActivities,
+} from '../../../../activities/subscription.ts';
 import { withoutQueryData } from '../../../../activities/failures.ts';
 import { createLateChargeActivities } from '../../../../activities/orders/late-charges.ts';
 import { createRefundActivities } from '../../../../activities/orders/refunds.ts';

@@ -1,5 +1,5 @@
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
-import { workflowInfo } from '@temporalio/workflow';
+import { log, TemporalFailure, workflowInfo } from '@temporalio/workflow';
 import { WORKFLOW_QUEUE } from './messages.ts';
 
 /** After this silence, Temporal retries the activity. Workers send a heartbeat every second. */
@@ -58,4 +58,33 @@ export function siblingTaskQueue(queue: 'charges' | 'webhooks'): string {
   const own = workflowInfo().taskQueue;
   const prefix = own.endsWith(WORKFLOW_QUEUE) ? own.slice(0, -WORKFLOW_QUEUE.length) : `${own}-`;
   return `${prefix}${queue}`;
+}
+
+export interface ActivityFunction<Options, Input, Output> {
+  executeWithOptions(options: Options, args: [Input]): Promise<Output>;
+}
+
+/**
+ * Returns a function that runs an activity inside the workflow task and, if that fails (after 3 s, without a
+ * database), on its task queue; a look-up only there, so that a gateway that hangs does not occupy the worker's 40
+ * workflow tasks. The activity must be safe to run twice.
+ */
+export function localFirst<Input, Output>(
+  local: ActivityFunction<LocalActivityOptions, Input, Output>,
+  queued: ActivityFunction<ActivityOptions, Input, Output>,
+): (summary: string, input: Input, isLookup?: boolean) => Promise<Output> {
+  return async (summary, input, isLookup = false) => {
+    if (isLookup) return queued.executeWithOptions({ summary }, [input]);
+    try {
+      return await local.executeWithOptions({ summary }, [input]);
+    } catch (error) {
+      // The error of a local activity is not wrapped in an ActivityFailure.
+      if (!(error instanceof TemporalFailure)) throw error;
+      log.info('a local activity failed; the activity queue runs it now', {
+        summary,
+        reason: error.message,
+      });
+    }
+    return queued.executeWithOptions({ summary }, [input]);
+  };
 }

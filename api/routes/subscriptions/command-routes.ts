@@ -1,6 +1,9 @@
 import { z } from 'zod';
-import { findSubscription } from '../../../db/repositories/subscriptions/read.ts';
-import { findCommand } from '../../../db/repositories/subscriptions/transitions.ts';
+import {
+  findCommand,
+  findSubscription,
+  hasSubscription,
+} from '../../../db/repositories/subscriptions/row.ts';
 import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
@@ -12,7 +15,7 @@ import {
   EXTENSION,
   SUBSCRIPTION_ID,
 } from '../../answer-fields.ts';
-import { ok } from '../../http/request.ts';
+import { notFound, ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   amount,
@@ -28,7 +31,6 @@ import { executeOnce } from '../../http/idempotency.ts';
 import type { Execution } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
 import type { Call } from '../../http/route.ts';
-import { expectSubscription } from './read.ts';
 import { editProblems, editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { EditFields } from '../../../domain/subscription/edit-problems.ts';
 import { cycleCount, interval, intervalCount } from './create.ts';
@@ -257,7 +259,7 @@ async function withCommand<Body = Record<string, never>>(
     call,
     deps,
     async (execution) => {
-      await expectSubscription(deps.db, ref);
+      if (!(await hasSubscription(deps.db, ref))) throw notFound('subscription');
       const result = await executeCommand(deps.workflows, ref, await commandOf(execution));
       const isDeclined = result.kind === 'manualRetry' && !result.success;
       return { ...ok(present(result)), isDeclined };
