@@ -4,8 +4,10 @@ import { waitFor } from '../../scripts/client/wait-for.ts';
 /** In this time, in ms, the claims of killed workers expire and the sweeps find their work. */
 const WITHIN_MS = 300_000;
 const HURRY_EVERY_MS = 5_000;
+/** In this time, in ms, the records are compared: they must not change meanwhile. */
+const QUIET_MS = 30_000;
 
-/** Waits until no work is open, and makes failed deliveries due at once. After 5 minutes throws, with the open work. */
+/** Waits until no work is open or due soon in real time, and makes failed deliveries due at once. After 5 minutes throws, with the open work. */
 export async function settle(sql: postgres.Sql): Promise<void> {
   let hurriedAt = 0;
   let left = '';
@@ -19,7 +21,13 @@ export async function settle(sql: postgres.Sql): Promise<void> {
           where state = 'PENDING' and next_attempt_at > now()`;
       }
       const [open] = await sql<
-        { attempts: number; refunds: number; deliveries: number; behindClocks: number }[]
+        {
+          attempts: number;
+          refunds: number;
+          deliveries: number;
+          behindClocks: number;
+          dueSoon: number;
+        }[]
       >`
         select
           (select count(*)::int from payment_attempt
@@ -30,7 +38,10 @@ export async function settle(sql: postgres.Sql): Promise<void> {
           (select count(*)::int from subscription s
             join test_clock c on c.merchant_id = s.merchant_id and c.id = s.test_clock_id
             where s.status <> 'ENDED'
-              and (s.clock_reached_at is null or s.clock_reached_at < c.target_at)) as "behindClocks"`;
+              and (s.clock_reached_at is null or s.clock_reached_at < c.target_at)) as "behindClocks",
+          (select count(*)::int from subscription
+            where status <> 'ENDED' and test_clock_id is null
+              and wake_at < now() + ${QUIET_MS} * interval '1 millisecond') as "dueSoon"`;
       left = JSON.stringify(open);
       const isDone = open && Object.values(open).every((count) => count === 0);
       return isDone ? true : undefined;
