@@ -14,10 +14,7 @@ import { subscriptionImports, subscriptions } from '../../db/schema/subscription
 import type { ImportedTerms } from '../../db/schema/subscriptions.ts';
 import { hasValues, isRecord } from '../../db/repositories/records.ts';
 import type { SubscriptionOrder } from '../../db/repositories/subscriptions/create.ts';
-import {
-  withoutCommand,
-  writeChange,
-} from '../../db/repositories/subscriptions/write-change.ts';
+import { withoutCommand, writeChange } from '../../db/repositories/subscriptions/write-change.ts';
 
 export interface EarlierImport {
   readonly subscriptionId: string;
