@@ -9,6 +9,7 @@ import {
 } from './routes/customers/routes.ts';
 import { readDocument } from './routes/documents/routes.ts';
 import type { Operation, Route } from './http/route.ts';
+import { getEvent, getEvents } from './routes/events/routes.ts';
 import { generateLink, generatePaymentLink } from './routes/links/routes.ts';
 import { cancelIntent } from './routes/payments/cancel.ts';
 import { chargeSubscriptionOnce, chargeTokenised } from './routes/payments/charge.ts';
@@ -77,6 +78,8 @@ export const ROUTES: readonly Route[] = [
   getRefunds,
   createSetupMethod,
   getSetupMethod,
+  getEvents,
+  getEvent,
   createWebhook,
   getWebhooks,
   updateWebhook,

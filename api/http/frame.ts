@@ -25,7 +25,7 @@ import { authenticate, createLimits } from './caller.ts';
 import type { Authentication } from './caller.ts';
 import * as every from './every-request.ts';
 import { keyUseOf } from './idempotency.ts';
-import { callerOf, send } from './request.ts';
+import { callerOf, closeSignal, send } from './request.ts';
 import type { Context, RequestState } from './request.ts';
 import { changesSomething } from './route.ts';
 import type { Route } from './route.ts';
@@ -104,7 +104,7 @@ async function serveCall(
   await limits.request(ctx); // after authentication, so that only the merchant's own requests count
   ctx.state.body = await readJsonBody(ctx.req, route.body?.isOptional);
   if (route.isReadLimited) await limits.read(ctx);
-  const isCostly = route.isCostly === true || route.query?.['limit'] !== undefined;
+  const isCostly = route.isCostly ?? route.query?.['limit'] !== undefined;
   await (isCostly ? limits.inTurn(ctx, () => answer(ctx, route, deps)) : answer(ctx, route, deps));
 }
 
@@ -131,7 +131,8 @@ async function answer(ctx: Context, route: Route, deps: ApiDeps): Promise<void> 
     params,
     state: { late },
   } = ctx;
-  const call = { merchant, params, query: queryFields, body: fields, keyUse, check, late };
+  const closed = () => closeSignal(ctx.res);
+  const call = { merchant, params, query: queryFields, body: fields, keyUse, check, late, closed };
   send(ctx, await handle(call, deps));
 }
 
