@@ -12,6 +12,7 @@ import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
 import type { WebhookQueues } from '../temporal/webhook-queues.ts';
 import type { WorkflowStarts } from '../temporal/subscriptions/start.ts';
+import type { FeedWaits } from './routes/events/waits.ts';
 
 export type AnswerObserver = (labels: { route: string; status: string }, seconds: number) => void;
 
@@ -35,6 +36,7 @@ export interface ApiDeps {
   /** Submits a card that a payer entered, once for each token. */
   readonly submitCard: (page: CardPage, paymentToken: string) => Promise<CardOutcome>;
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
+  readonly feedWaits: Pick<FeedWaits, 'poll'>;
   readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;
   readonly logger: Logger;
   /** Called after each request with the route's pattern, or `none`. Default: nothing. */

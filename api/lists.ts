@@ -25,19 +25,21 @@ export const FILTERS = {
   ),
 };
 
-/** Several values are separated by commas. */
 export function statusFilter<const Status extends string>(statuses: readonly Status[]) {
-  const isStatus = (value: string): value is Status =>
-    (statuses as readonly string[]).includes(value);
-  const values = z
-    .custom<string>((value) => typeof value === 'string' && value.split(',').every(isStatus), {
-      error: `must be one of ${statuses.join(', ')}, or several with commas`,
-    })
-    .meta({ type: 'array', items: { type: 'string', enum: statuses } })
-    .transform((value) => value.split(',').filter(isStatus));
-  return optional(values).describe(
+  return optional(oneOrSeveral(statuses)).describe(
     'Only records with this status. Several are separated by commas.',
   );
+}
+
+/** Several values are separated by commas. */
+export function oneOrSeveral<const Value extends string>(values: readonly Value[]) {
+  const isValue = (value: string): value is Value => (values as readonly string[]).includes(value);
+  return z
+    .custom<string>((value) => typeof value === 'string' && value.split(',').every(isValue), {
+      error: `must be one of ${values.join(', ')}, or several with commas`,
+    })
+    .meta({ type: 'array', items: { type: 'string', enum: values } })
+    .transform((value) => value.split(',').filter(isValue));
 }
 
 /** For a list whose records have the time at which money moved. */

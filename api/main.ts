@@ -32,6 +32,7 @@ import { createApp } from './http/frame.ts';
 import { useCurrencies } from './fields.ts';
 import { limitsPerSecond } from './http/caller.ts';
 import { createApiServer } from './http/server.ts';
+import { createFeedWaits } from './routes/events/waits.ts';
 
 /** Maximum number of connections to Postgres. A request holds a connection for a few milliseconds. */
 const POOL_SIZE = 20;
@@ -106,8 +107,10 @@ const onTemporal = {
 const workflows = createSubscriptionWorkflows({ ...onTemporal, rows: subscriptionRows(db) });
 const orders = createOrders({ ...onTemporal, rows: orderRows(db) });
 const starts = createWorkflowStarts((ref) => workflows.start(ref));
+const feedWaits = createFeedWaits();
 const app = createApp({
   db,
+  feedWaits,
   workflows,
   starts,
   orders,
@@ -146,6 +149,7 @@ const server = createApiServer(
 const shutdown = onShutdown(
   [
     { name: 'readiness', close: () => probes.drain() },
+    { name: 'long polls', close: () => feedWaits.stop() },
     { name: 'requests', timeoutMs: DRAIN_MS, close: () => server.drain() },
     { name: 'workflow starts', close: () => starts.stop() },
     { name: 'temporal', close: () => temporal.close() },

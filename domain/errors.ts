@@ -40,6 +40,16 @@ export const ERRORS = {
     retryable: true,
     message: 'A request with this Idempotency-Key is still being processed. Try again shortly.',
   },
+  cursor_expired: {
+    status: 410,
+    retryable: false,
+    message: 'The feed cannot be read on from this cursor. Begin again without `after`.',
+  },
+  event_expired: {
+    status: 410,
+    retryable: false,
+    message: 'The content of this event is deleted.',
+  },
   idempotency_key_reused: {
     status: 422,
     retryable: false,

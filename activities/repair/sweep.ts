@@ -1,5 +1,6 @@
 import type { Db } from '../../db/client.ts';
 import { stalledEndpoints } from '../../db/repositories/webhooks/deliveries.ts';
+import { assignPositions, merchantsBehind } from '../../db/repositories/webhooks/feed.ts';
 import {
   countLive,
   forgetExpiredKeys,
@@ -113,6 +114,11 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       );
       await attempt(() => tellAccountChanges(deps, input.nowAt));
       await attempt(() => forgetExpiredKeys(db, input.nowAt, DELETED_LIMIT));
+      await attempt(async () => {
+        for (const merchantId of await merchantsBehind(db, LIMIT)) {
+          await assignPositions(db, merchantId);
+        }
+      });
       const deletion = { before: input.nowAt - retentionMs, limit: DELETED_LIMIT };
       for (const deleteOld of DELETIONS) {
         await attempt(async () => void (await deleteOld(db, deletion)));

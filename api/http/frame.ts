@@ -21,6 +21,7 @@ import {
 } from '../routes/customers/routes.ts';
 import { documentRoutes, healthRoutes, readDocument } from '../routes/documents/routes.ts';
 import { gatewayEventRoutes } from '../routes/gateway-events/routes.ts';
+import { getEvent, getEvents } from '../routes/events/routes.ts';
 import { generateLink, generatePaymentLink } from '../routes/links/routes.ts';
 import { cancelIntent } from '../routes/payments/cancel.ts';
 import { chargeSubscriptionOnce, chargeTokenised } from '../routes/payments/charge.ts';
@@ -65,7 +66,7 @@ import { authenticate, createLimits } from './caller.ts';
 import type { Authentication } from './caller.ts';
 import * as every from './every-request.ts';
 import { keyUseOf } from './idempotency.ts';
-import { callerOf, send } from './request.ts';
+import { callerOf, closeSignal, send } from './request.ts';
 import type { Context, RequestState } from './request.ts';
 import { changesSomething } from './route.ts';
 import type { Operation, Route } from './route.ts';
@@ -106,6 +107,8 @@ export const ROUTES: readonly Route[] = [
   getRefunds,
   createSetupMethod,
   getSetupMethod,
+  getEvents,
+  getEvent,
   createWebhook,
   getWebhooks,
   updateWebhook,
@@ -191,7 +194,7 @@ async function serveCall(
   await limits.request(ctx); // after authentication, so that only the merchant's own requests count
   ctx.state.body = await readJsonBody(ctx.req, route.body?.isOptional);
   if (route.isReadLimited) await limits.read(ctx);
-  const isCostly = route.isCostly === true || route.query?.['limit'] !== undefined;
+  const isCostly = route.isCostly ?? route.query?.['limit'] !== undefined;
   await (isCostly ? limits.inTurn(ctx, () => answer(ctx, route, deps)) : answer(ctx, route, deps));
 }
 
@@ -218,7 +221,8 @@ async function answer(ctx: Context, route: Route, deps: ApiDeps): Promise<void> 
     params,
     state: { late },
   } = ctx;
-  const call = { merchant, params, query: queryFields, body: fields, keyUse, check, late };
+  const closed = () => closeSignal(ctx.res);
+  const call = { merchant, params, query: queryFields, body: fields, keyUse, check, late, closed };
   send(ctx, await handle(call, deps));
 }
 

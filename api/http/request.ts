@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import type { RouterContext } from '@koa/router';
 import type { MerchantMode } from '../../db/schema/merchants.ts';
 import type { RefusalReason } from '../../domain/errors.ts';
@@ -38,6 +39,14 @@ export function callerOf(ctx: Context): Merchant {
   const { merchant } = ctx.state;
   if (merchant === undefined) throw new Error('this route is not behind authentication');
   return merchant;
+}
+
+/** Returns a signal that aborts when the response is sent or its connection is closed. */
+export function closeSignal(response: ServerResponse): AbortSignal {
+  const closed = new AbortController();
+  if (response.destroyed) closed.abort();
+  else response.once('close', () => closed.abort());
+  return closed.signal;
 }
 
 export function pathParam(ctx: Context, name: string): string {

@@ -11,6 +11,7 @@ export const TAGS = {
   Links: 'Shareable links that create subscriptions or payments.',
   Payments: 'Payment intents, charges outside a billing cycle, and refunds.',
   'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
+  Events: 'Every event, also those that no endpoint received.',
   Webhooks: 'Configurations of the endpoints that events are sent to.',
   'Test clocks': 'Clocks that advance the time of test subscriptions: a year in seconds.',
   'Test helpers': 'Control of the sandbox gateway.',
@@ -85,6 +86,8 @@ export interface Call<
   readonly params: Readonly<Record<ParamOf<Path>, string>>;
   readonly query: Fields<Query>;
   readonly body: Fields<Body>;
+  /** Aborts when the connection of the request is closed. */
+  readonly closed: () => AbortSignal;
 }
 
 /** The compiler checks the answers of `handle`, and the examples, against `answer.schema`. */
@@ -106,8 +109,8 @@ interface Declaration<
   readonly answer: OperationAnswer<Schema> | 'no content';
   readonly isTestOnly?: true;
   readonly isReadLimited?: true;
-  /** Of a merchant's costly requests one runs at a time. Every route with a `limit` is costly. */
-  readonly isCostly?: true;
+  /** Of a merchant's costly requests one runs at a time. By default a route with a `limit` is costly. */
+  readonly isCostly?: boolean;
   /** Checks the fields against what the merchant's gateway accepts now. */
   readonly limits?: (
     call: Pick<Call<string, Query, Body>, 'merchant' | 'body'>,

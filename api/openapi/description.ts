@@ -61,7 +61,7 @@ Every event is POSTed as one flat JSON object to each configuration that subscri
 (section *Webhooks*). Delivery is at least once: answer 2xx within 15 seconds, and use \`eventId\` to
 recognise duplicates. A failed delivery is repeated. The waits between two attempts are 5 s, 5 min,
 30 min, 2 h, 5 h, 10 h, 14 h, 20 h and 24 h. Events of one subscription arrive in the order of
-\`sequence\` as long as your endpoint answers.
+\`sequence\` as long as your endpoint answers. \`GET /events\` has every event, also what your endpoint missed.
 
 Verify the signature of every event over the raw bytes of the body. \`webhook-signature\` is the signature
 of Standard Webhooks and also protects against replay. If \`eventSigner\` begins with \`whsec_\`, its key

@@ -18,6 +18,8 @@ const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
   'idempotency_key_reused',
 ];
 
+const EXPIRED_CODES: readonly ErrorCode[] = ['cursor_expired', 'event_expired'];
+
 const RETRY_AFTER = new Set([409, 429]);
 
 export function errorCodesOf(operation: Operation): ErrorCode[] {
@@ -50,7 +52,7 @@ export function errorResponses(operation: Operation): Record<string, JsonSchema>
 }
 
 export const SHARED_RESPONSES: Readonly<Record<string, JsonSchema>> = Object.fromEntries(
-  [...COMMON_CODES, ...IDEMPOTENCY_CODES]
+  [...COMMON_CODES, ...IDEMPOTENCY_CODES, ...EXPIRED_CODES]
     .filter((code) => ERRORS[code].status !== 400)
     .map((code) => [code, errorResponse(ERRORS[code].status, [code], false)]),
 );

@@ -80,6 +80,43 @@ export const outboxEvents = pgTable(
   ],
 );
 
+/**
+ * The events that one transaction stored in one stream, in the order of the feed. Narrow, because numbering an entry
+ * writes its row again.
+ */
+export const feedEntries = pgTable(
+  'feed_entry',
+  {
+    merchantId: merchantId(),
+    streamId: text('stream_id').notNull(),
+    firstSequence: bigint('first_sequence', { mode: 'number' }).notNull(),
+    events: integer('events').notNull(),
+    /** Position of the first event; the others follow it. Null until the entry is numbered, after its commit. */
+    position: bigint('position', { mode: 'number' }),
+    /** Random number of the statement that numbered the entry. A restored database numbers again with another one. */
+    mark: bigint('mark', { mode: 'number' }),
+  },
+  (table) => [
+    index('feed_entry__unnumbered__idx')
+      .on(table.merchantId, table.streamId, table.firstSequence)
+      .where(sql`${table.position} is null`),
+    uniqueIndex('feed_entry__position__uq')
+      .on(table.merchantId, table.position)
+      .where(sql`${table.position} is not null`),
+    index('feed_entry__stream__idx')
+      .on(table.merchantId, table.streamId, table.position)
+      .where(sql`${table.position} is not null`),
+  ],
+);
+
+/** The position counter of a merchant. Its lock makes the order of positions the order in which they are committed. */
+export const eventFeeds = pgTable('event_feed', {
+  merchantId: merchantId().primaryKey(),
+  lastPosition: bigint('last_position', { mode: 'number' }).notNull(),
+  /** The last position whose event has lost its body to the retention sweep. */
+  expiredPosition: bigint('expired_position', { mode: 'number' }).notNull().default(0),
+});
+
 /** FAILED: every attempt of the schedule failed. DROPPED: the configuration was deleted or deactivated. */
 export const DELIVERY_STATES = ['PENDING', 'DELIVERED', 'FAILED', 'DROPPED'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];

@@ -516,6 +516,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/{eventId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getEvent"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhook": {
         parameters: {
             query?: never;
@@ -1002,7 +1034,7 @@ export interface webhooks {
 export interface components {
     schemas: {
         /** @enum {string} */
-        ErrorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending" | "unauthorized" | "read_only_credential" | "route_not_found" | "method_not_allowed" | "idempotency_key_in_use" | "idempotency_key_reused" | "rate_limit_exceeded" | "internal_server_error" | "service_unavailable";
+        ErrorCode: "bad_request" | "operation_not_allowed" | "resource_not_found" | "payment_outcome_pending" | "unauthorized" | "read_only_credential" | "route_not_found" | "method_not_allowed" | "idempotency_key_in_use" | "cursor_expired" | "event_expired" | "idempotency_key_reused" | "rate_limit_exceeded" | "internal_server_error" | "service_unavailable";
         Error: {
             errorCode: components["schemas"]["ErrorCode"];
             errorDescription: string;
@@ -1646,6 +1678,46 @@ export interface components {
             status: "CREATED" | "SUCCESS" | "FAILED" | "CANCELLED";
             pmId?: string;
         };
+        FeedEvent: {
+            eventId: string;
+            eventType: components["schemas"]["EventType"];
+            /** Format: int64 */
+            eventTime: number;
+            /** Format: int64 */
+            sequence: number;
+            body: string;
+        };
+        GetEventsAnswer: {
+            data: components["schemas"]["FeedEvent"][];
+            metadata: {
+                after: string;
+                /** Format: int64 */
+                oldestEventTime?: number;
+            };
+        };
+        EventDelivery: {
+            webhookConfigId: string;
+            /** @enum {string} */
+            state: "PENDING" | "DELIVERED" | "FAILED" | "DROPPED";
+            /** Format: int64 */
+            attempts: number;
+            /** Format: int64 */
+            nextAttemptAt?: number;
+            httpStatus?: number;
+            error?: string;
+            /** Format: int64 */
+            settledAt?: number;
+        };
+        GetEventAnswer: {
+            eventId: string;
+            eventType: components["schemas"]["EventType"];
+            /** Format: int64 */
+            eventTime: number;
+            /** Format: int64 */
+            sequence: number;
+            body: string;
+            deliveries: components["schemas"]["EventDelivery"][];
+        };
         CreateWebhookRequest: {
             eventSigner: string;
             /** Format: uri */
@@ -1918,6 +1990,24 @@ export interface components {
             };
         };
         idempotency_key_reused: {
+            headers: {
+                "Request-Id": components["headers"]["Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        cursor_expired: {
+            headers: {
+                "Request-Id": components["headers"]["Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        event_expired: {
             headers: {
                 "Request-Id": components["headers"]["Request-Id"];
                 [name: string]: unknown;
@@ -3336,6 +3426,83 @@ export interface operations {
                 };
             };
             401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    getEvents: {
+        parameters: {
+            query?: {
+                after?: string;
+                types?: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated" | "account.charges_blocked" | "account.charges_resumed")[];
+                subscriptionId?: string;
+                limit?: number;
+                wait?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetEventsAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            410: components["responses"]["cursor_expired"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    getEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example evt_0002sSOLu0000000000009 */
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetEventAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            410: components["responses"]["event_expired"];
             429: components["responses"]["rate_limit_exceeded"];
             500: components["responses"]["internal_server_error"];
             503: components["responses"]["service_unavailable"];

@@ -106,6 +106,8 @@ describe('the OpenAPI document', () => {
       'GET /customer',
       'GET /customer/:customerId/payment-method-tokens',
       'GET /customer/:customerId/state',
+      'GET /events',
+      'GET /events/:eventId',
       'GET /openapi.json',
       'GET /payments',
       'GET /payments/get-intent/:xIntentId',

@@ -7,6 +7,7 @@ import {
 } from '../../db/repositories/sweeps/retention.ts';
 import { checkoutSessions, checkoutTries, setupMethods } from '../../db/schema/checkouts.ts';
 import { gatewayEvents } from '../../db/schema/gateway-events.ts';
+import { assignPositions } from '../../db/repositories/webhooks/feed.ts';
 import { outboxEvents, webhookConfigs, webhookDeliveries } from '../../db/schema/webhooks.ts';
 import { paymentIntents } from '../../db/schema/payments.ts';
 import { sweepCounts } from '../../db/schema/sweeps.ts';
@@ -170,6 +171,7 @@ test('one deletion of closed sessions or old events covers at most `limit` recor
   expect(await deleteClosedSessions(env.db, deletion)).toBe(1);
   expect(await deleteClosedSessions(env.db, deletion)).toBe(0);
   await env.db.update(webhookDeliveries).set({ state: 'DROPPED', settledAt: Date.now() });
+  await assignPositions(env.db, env.merchantId);
   // Each of the three subscriptions has two events.
   for (const bodies of [2, 2, 2, 0]) {
     expect((await deleteOldEvents(env.db, deletion)).bodies).toBe(bodies);

@@ -5,6 +5,7 @@ import { request } from 'undici';
 import { test as base } from 'vitest';
 import { createApp } from '../../api/http/frame.ts';
 import { createApiServer } from '../../api/http/server.ts';
+import { createFeedWaits } from '../../api/routes/events/waits.ts';
 import { createDb } from '../../db/client.ts';
 import { createMerchantWithCredential } from '../../db/repositories/merchants/merchants.ts';
 import type { CreatedMerchant } from '../../db/repositories/merchants/merchants.ts';
@@ -29,6 +30,8 @@ import type { RateLimits } from '../../api/deps.ts';
 export const PUBLIC_URL = LINKS.publicUrl;
 export const TOKENISER_URL = 'https://cards.example/tokenise';
 export const SESSION_KEY = LINKS.sessionKey;
+/** Time in ms between two reads of a call that waits for events. */
+const FEED_POLL_MS = 20;
 const PEPPER = 'pepper-of-the-api-tests-0000000000000001';
 
 export interface Answer {
@@ -147,8 +150,10 @@ export async function createApiEnvironment({
     apiKey: '',
   });
   const sandbox = { ...client, testCards };
+  const feedWaits = createFeedWaits(FEED_POLL_MS);
   const app = createApp({
     db,
+    feedWaits,
     workflows,
     starts: { begin: async (ref) => void (await workflows.start(ref)) },
     webhooks: workflows.webhooks,
@@ -206,6 +211,8 @@ export async function createApiEnvironment({
     db,
     workflows,
     orders,
+    feedWaits,
+    poolUse: handle.poolUse,
     /**
      * The requests of the API to the sandbox gateway to decline the next charges. No gateway receives them.
      */

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { and, count, eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { createApp } from '../../api/http/frame.ts';
+import { createFeedWaits } from '../../api/routes/events/waits.ts';
 import { limitsPerSecond } from '../../api/http/caller.ts';
 import { issueCredential } from '../../db/repositories/merchants/credentials.ts';
 import { outboxEvents, webhookDeliveries } from '../../db/schema/webhooks.ts';
@@ -46,6 +47,7 @@ export async function openShop(env: TestEnvironment) {
   const { db, merchantId } = env;
   const app = createApp({
     db,
+    feedWaits: createFeedWaits(),
     workflows: env.workflows,
     starts: createWorkflowStarts((ref) => env.workflows.start(ref)),
     orders: env.orders,

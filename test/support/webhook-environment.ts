@@ -76,7 +76,8 @@ type Resealing = Parameters<typeof updateWebhookConfig>[1]['reseal'];
 async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
   await db.execute(sql`
     with deliveries as (delete from webhook_delivery), events as (delete from outbox_event),
-      streams as (delete from event_stream), configs as (delete from webhook_config)
+      streams as (delete from event_stream), entries as (delete from feed_entry),
+      feeds as (delete from event_feed), configs as (delete from webhook_config)
     delete from merchant`);
   const sealing = createSealing([Buffer.alloc(32, 1)]);
   const startedAt = Date.now();

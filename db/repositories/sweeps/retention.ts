@@ -15,7 +15,8 @@ export interface Deletion {
 
 /**
  * Deletes the settled deliveries of old events and shortens their bodies to the intent's id and the status. The
- * events stay: a stream's numbers have no gaps. An event with a pending delivery stays unchanged.
+ * events stay: a stream's numbers have no gaps. An event with a pending delivery, or without a position in the feed,
+ * stays unchanged.
  */
 export async function deleteOldEvents(
   db: Db,
@@ -23,14 +24,23 @@ export async function deleteOldEvents(
 ): Promise<{ bodies: number; deliveries: number }> {
   const [deleted] = await db.execute<{ bodies: number; deliveries: number }>(sql`
     with old as (
-      select e.merchant_id, e.id from outbox_event e
+      select e.merchant_id, e.id, f.position + e.sequence - f.first_sequence as position
+      from outbox_event e
+      cross join lateral (
+        select position, first_sequence from feed_entry f
+        where f.merchant_id = e.merchant_id and f.stream_id = e.stream_id and f.position is not null
+          and e.sequence >= f.first_sequence and e.sequence < f.first_sequence + f.events) f
       where e.inserted_at < ${instantOf(before)}::timestamptz and e.body_deleted_at is null
         and not exists (
           select from webhook_delivery d
           where d.merchant_id = e.merchant_id and d.event_id = e.id and d.state = 'PENDING')
       order by e.inserted_at
       limit ${limit}
-      for update skip locked),
+      for update of e skip locked),
+    expired as (
+      update event_feed f set expired_position = greatest(f.expired_position, old.position)
+      from (select merchant_id, max(position) as position from old group by 1) old
+      where f.merchant_id = old.merchant_id),
     gone as (
       delete from webhook_delivery d using old
       where d.merchant_id = old.merchant_id and d.event_id = old.id

@@ -24,9 +24,9 @@ export interface EventCause {
 const SEQUENCE = String(Number.MAX_SAFE_INTEGER);
 
 /**
- * Stores events of one stream in the caller's transaction, with a pending delivery for every active configuration.
- * The counter's row stays locked, so the sequence order is the commit order. A repeat would store them again. With
- * a `cause`, ids are the same after a restore; it must not cause two events of one type.
+ * Stores events of one stream in the caller's transaction, with a pending delivery for every active configuration. The
+ * counter's row stays locked, so the sequence order is the commit order. A repeat would store them again. With a
+ * `cause`, ids are the same after a restore; it must not cause two events of one type.
  */
 export async function appendEvents(
   tx: Db,
@@ -49,6 +49,9 @@ export async function appendEvents(
       on conflict (merchant_id, id)
         do update set last_sequence = event_stream.last_sequence + excluded.last_sequence
       returning merchant_id, id, last_sequence - ${events.length}::bigint + 1 as first
+    ), fed as (
+      insert into feed_entry (merchant_id, stream_id, first_sequence, events)
+      select merchant_id, id, first, ${events.length}::int from counter
     ), stored as (
       insert into outbox_event (merchant_id, id, stream_id, sequence, type, body, occurred_at)
       select c.merchant_id, e.id, c.id, c.first + e.index, e.type,

@@ -15,6 +15,7 @@ import {
   tokenisedBody,
 } from '../../support/fixtures/payments.ts';
 import { comparable } from '../../support/fixtures/subscriptions.ts';
+import { readEvents } from '../../support/fixtures/feed.ts';
 import { PAYMENT_LINK, paymentLinkBody } from '../../support/hosted-pages/links.ts';
 import { expectError } from '../../support/answers.ts';
 
@@ -31,7 +32,15 @@ const WEBHOOK = {
 
 const IN_A_YEAR = Date.now() + 365 * 86_400_000;
 
-type Kind = 'customer' | 'subscription' | 'webhook' | 'clock' | 'intent' | 'setup' | 'method';
+type Kind =
+  | 'customer'
+  | 'event'
+  | 'subscription'
+  | 'webhook'
+  | 'clock'
+  | 'intent'
+  | 'setup'
+  | 'method';
 /** A path with the id in place of `{id}`, or a path and the body of a request with the id. */
 type Place = [place: string, kind: Kind, body?: (id: string, ids: Ids) => object];
 
@@ -48,7 +57,9 @@ const test = apiTest.extend('ids', { scope: 'file' }, async ({ api }): Promise<I
   const subscription = await make('/subscription/create', subscriptionBody());
   const webhook = await make('/webhook', WEBHOOK);
   const clock = await make('/test-clock/create', { now: 0 });
+  const [event] = (await readEvents(api, {}, { as })).data;
   const theirs = {
+    event: event!.eventId,
     customer: customer['customerId']!,
     subscription: subscription['subscriptionId']!,
     webhook: webhook['webhookConfigId']!,
@@ -87,6 +98,7 @@ const PLACES: Place[] = [
   bySubscription('/subscription/merchant/pause'),
   bySubscription('/subscription/merchant/unpause', { newNextPaymentDate: IN_A_YEAR }),
   bySubscription('/subscription/merchant/one-time-charge', { amount: 500, currency: 'USD' }),
+  ['GET /events/{id}', 'event'],
   ['PUT /webhook/{id}', 'webhook', () => WEBHOOK],
   ['DELETE /webhook/{id}', 'webhook'],
   ['GET /test-clock/{id}', 'clock'],
@@ -117,6 +129,7 @@ function linkBody(customerId: string): object {
 const UNKNOWN: Record<Kind, [id: string, words: string]> = {
   customer: [UNKNOWN_IDS.customer, 'customer'],
   subscription: [UNKNOWN_IDS.subscription, 'subscription'],
+  event: ['evt_0000000000000000000000', 'event'],
   webhook: ['whc_0000000000000000000000', 'webhook configuration'],
   clock: ['clk_0000000000000000000000', 'test clock'],
   intent: [UNKNOWN_IDS.intent, 'payment intent'],
@@ -125,7 +138,7 @@ const UNKNOWN: Record<Kind, [id: string, words: string]> = {
 };
 
 test.for(PLACES)(
-  '%s refuses another merchant’s %s exactly as an unknown one [D-11, D-21, D-36, D-41, IF-4.2, D-§7]',
+  '%s refuses another merchant’s %s exactly as an unknown one [D-11, D-21, D-36, D-41, D-56, IF-4.2, D-§7]',
   async ([place, kind, bodyOf], { api, ids }) => {
     const [unknownId, words] = UNKNOWN[kind];
     const rows = await api.countRows();

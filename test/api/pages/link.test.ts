@@ -182,6 +182,7 @@ describe('the submitted form of a link', () => {
       checkout_session: 1,
       customer: 1,
       event_stream: 1,
+      feed_entry: 1,
       link_use: 1,
       outbox_event: 2,
       payment_intent: 1,

@@ -428,11 +428,26 @@ CREATE TABLE "sweep_count" (
 	"last_at" timestamp(3) with time zone NOT NULL
 );
 --> statement-breakpoint
+CREATE TABLE "event_feed" (
+	"merchant_id" text PRIMARY KEY,
+	"last_position" bigint NOT NULL,
+	"expired_position" bigint DEFAULT 0 NOT NULL
+);
+--> statement-breakpoint
 CREATE TABLE "event_stream" (
 	"merchant_id" text,
 	"id" text,
 	"last_sequence" bigint NOT NULL,
 	CONSTRAINT "event_stream_pkey" PRIMARY KEY("merchant_id","id")
+);
+--> statement-breakpoint
+CREATE TABLE "feed_entry" (
+	"merchant_id" text NOT NULL,
+	"stream_id" text NOT NULL,
+	"first_sequence" bigint NOT NULL,
+	"events" integer NOT NULL,
+	"position" bigint,
+	"mark" bigint
 );
 --> statement-breakpoint
 CREATE TABLE "outbox_event" (
@@ -543,6 +558,9 @@ CREATE INDEX "subscription__held__idx" ON "subscription" ("held_at") WHERE "held
 CREATE INDEX "subscription__wake__idx" ON "subscription" ("wake_at") WHERE "wake_at" is not null and "test_clock_id" is null;--> statement-breakpoint
 CREATE INDEX "subscription__behind__idx" ON "subscription" ("inserted_at") WHERE "test_clock_id" is not null and "held_at" is null;--> statement-breakpoint
 CREATE INDEX "subscription__clock__idx" ON "subscription" ("merchant_id","test_clock_id","clock_reached_at") WHERE "status" <> 'ENDED' and "test_clock_id" is not null;--> statement-breakpoint
+CREATE INDEX "feed_entry__unnumbered__idx" ON "feed_entry" ("merchant_id","stream_id","first_sequence") WHERE "position" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "feed_entry__position__uq" ON "feed_entry" ("merchant_id","position") WHERE "position" is not null;--> statement-breakpoint
+CREATE INDEX "feed_entry__stream__idx" ON "feed_entry" ("merchant_id","stream_id","position") WHERE "position" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "outbox_event__sequence__uq" ON "outbox_event" ("merchant_id","stream_id","sequence");--> statement-breakpoint
 CREATE INDEX "outbox_event__body__idx" ON "outbox_event" ("inserted_at") WHERE "body_deleted_at" is null;--> statement-breakpoint
 CREATE INDEX "webhook_config__active__idx" ON "webhook_config" ("merchant_id","is_active");--> statement-breakpoint
