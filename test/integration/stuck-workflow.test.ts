@@ -78,7 +78,11 @@ async function startedAttempt(handle: WorkflowHandle): Promise<number> {
  * Replaces the run of the subscription with one whose workflow tasks a worker takes and never completes, as if it was
  * killed each time. Waits until it has the third attempt.
  */
-async function makeTimeOut(env: TestEnvironment, ref: SubscriptionRef): Promise<void> {
+async function makeTimeOut(
+  env: TestEnvironment,
+  ref: SubscriptionRef,
+  isOver: AbortSignal,
+): Promise<void> {
   const { client } = env;
   const handle = runOf(env, ref);
   const state = await env.state(ref);
@@ -93,11 +97,10 @@ async function makeTimeOut(env: TestEnvironment, ref: SubscriptionRef): Promise<
   const { namespace } = client.options;
   const request = { namespace, taskQueue: { name: taskQueue } };
   for (let poll = 0; poll < ATTEMPTS_LOST; poll += 1) {
+    const take = () => client.workflowService.pollWorkflowTaskQueue(request);
     client
-      .withDeadline(Date.now() + 60_000, () =>
-        client.workflowService.pollWorkflowTaskQueue(request),
-      )
-      .catch(() => undefined); // polls of later attempts end with the server
+      .withAbortSignal(isOver, () => client.withDeadline(Date.now() + 60_000, take))
+      .catch(() => undefined); // the test is over
   }
   await vi.waitFor(async () => expect(await startedAttempt(handle)).toBeGreaterThan(2), SOON);
 }
@@ -140,10 +143,12 @@ test.concurrent.for([
   ['go to workers that die', makeTimeOut],
 ] satisfies [string, typeof makeTimeOut][])(
   'a command executes on a new run from the row, once, if the workflow tasks of the run %s and nothing is due [D-16, D-40]',
-  async ([, spoil], { env }) => {
+  async ([, spoil], { env, onTestFinished }) => {
     const ref = await env.create({ createdAt: Date.now() });
     await payCheckout(env, ref);
-    await spoil(env, ref);
+    const over = new AbortController();
+    onTestFinished(() => over.abort());
+    await spoil(env, ref, over.signal);
     const stuck = await runOf(env, ref).describe();
     const edit = { kind: 'edit', commandId: 'cmd_edit', newAmountMinor: 2_500 } as const;
 

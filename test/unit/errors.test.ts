@@ -39,6 +39,8 @@ describe('error catalogue', () => {
       'route_not_found 404',
       'method_not_allowed 405',
       'idempotency_key_in_use 409 retryable',
+      'cursor_expired 410',
+      'event_expired 410',
       'idempotency_key_reused 422',
       'rate_limit_exceeded 429 retryable',
       'internal_server_error 500 retryable',
