@@ -16,6 +16,8 @@ export const PROCESSORS: readonly [Processor, ...Processor[]] = [
   },
 ];
 
+export const PROCESSOR_NAMES = PROCESSORS.map(({ name }) => name);
+
 /** The companies, for texts. */
 export const COMPANIES = PROCESSORS.map(({ company }) => company).join(' or ');
 

@@ -15,7 +15,7 @@ import {
   secretLines,
   shownCredential,
 } from './credentials.ts';
-import { COMPANIES, PROCESSORS } from '../../gateways/processors.ts';
+import { COMPANIES, PROCESSOR_NAMES, PROCESSORS } from '../../gateways/processors.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { addChargingOptions, settingsChanges, settingsLines, shownSettings } from './configure.ts';
 import type { ConfigureOptions } from './configure.ts';
@@ -36,7 +36,6 @@ interface CreateOptions extends Pick<GatewayOptions, 'keyFile' | 'webhookSecretF
   readonly gateway?: string;
 }
 
-const GATEWAYS = PROCESSORS.map(({ name }) => name);
 const processorNamed = (gateway: string | undefined) =>
   PROCESSORS.find(({ name }) => name === gateway);
 
@@ -51,7 +50,9 @@ export const merchantCommand = operatorCommand(
       .description('create a merchant and its first credential')
       .requiredOption('--name <name>', 'shown to payers')
       .addOption(new Option('--mode <mode>').choices([...MERCHANT_MODES]).default('test'))
-      .addOption(new Option('--gateway <name>').choices(GATEWAYS).hideHelp(GATEWAYS.length === 1))
+      .addOption(
+        new Option('--gateway <name>').choices(PROCESSOR_NAMES).hideHelp(PROCESSORS.length === 1),
+      )
       .option('--key-file <file>', `secret key of a ${COMPANIES} account; live merchants need one`)
       .option('--webhook-secret-file <file>', 'signing secret of the account’s webhook endpoint')
       .action((options: CreateOptions) => run((place) => create(place, options)));
@@ -76,7 +77,7 @@ export const merchantCommand = operatorCommand(
         'add an account at a gateway or replace its key; without a gateway, list the accounts',
       )
       .argument('<merchantId>')
-      .addArgument(new Argument('[gateway]').choices(GATEWAYS))
+      .addArgument(new Argument('[gateway]').choices(PROCESSOR_NAMES))
       .option('--key-file <file>', 'file with the secret key; - reads the standard input')
       .option(
         '--webhook-secret-file <file>',

@@ -8,7 +8,7 @@ import type { MerchantMode } from '../../db/schema/merchants.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import type { DoubleUrls, Processor } from '../../gateways/processor.ts';
-import { PROCESSORS } from '../../gateways/processors.ts';
+import { PROCESSOR_NAMES } from '../../gateways/processors.ts';
 import type { Sealing } from '../../runtime/sealing.ts';
 import type { Recorder } from '../command-line/operator-action.ts';
 
@@ -58,8 +58,8 @@ export async function configureGateway(
   const { mode } = before;
   const { keyFile, webhookSecretFile, account, current = false } = options;
   if (processor === undefined) {
-    const names = PROCESSORS.map(({ name }) => name).join(' or ');
-    if (Object.keys(options).length > 0) throw new Error(`Name the gateway: ${names}.`);
+    if (Object.keys(options).length > 0)
+      throw new Error(`Name the gateway: ${PROCESSOR_NAMES.join(' or ')}.`);
     return listed(merchantId, before);
   }
   const key = await readKey(keyFile, mode, processor, place);

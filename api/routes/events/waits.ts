@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../../domain/errors.ts';
 
 /** Maximum number of calls of one merchant that wait in this process. */
@@ -16,21 +17,7 @@ export type FeedWaits = ReturnType<typeof createFeedWaits>;
 /** The long polls of this process. */
 export function createFeedWaits(pollMs = POLL_MS) {
   const waiting = new Map<string, number>();
-  const pauses = new Set<() => void>();
-  let isStopping = false;
-
-  const pause = (ms: number, closed: AbortSignal): Promise<void> =>
-    new Promise((resolve) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        pauses.delete(end);
-        closed.removeEventListener('abort', end);
-        resolve();
-      };
-      const timer = setTimeout(end, ms);
-      pauses.add(end);
-      closed.addEventListener('abort', end);
-    });
+  const stopping = new AbortController();
 
   return {
     /**
@@ -45,19 +32,19 @@ export function createFeedWaits(pollMs = POLL_MS) {
     ): Promise<T> {
       const overAt = performance.now() + waitMs;
       let result = await read();
-      if (waitMs === 0 || isStopping || isEnough(result)) return result;
+      if (waitMs === 0 || stopping.signal.aborted || isEnough(result)) return result;
       const others = waiting.get(merchantId) ?? 0;
       if (others >= WAITING_MAX) {
         const text = `At most ${WAITING_MAX} calls may wait for events at the same time.`;
         throw new DomainError('rate_limit_exceeded', text, { retryAfterSeconds: 1 });
       }
       waiting.set(merchantId, others + 1);
-      const signal = closed();
+      const signal = AbortSignal.any([closed(), stopping.signal]);
       try {
         for (;;) {
           const leftMs = overAt - performance.now();
-          if (leftMs <= 0 || isStopping || signal.aborted) return result;
-          await pause(Math.min(pollMs, leftMs), signal);
+          if (leftMs <= 0) return result;
+          await sleep(Math.min(pollMs, leftMs), undefined, { signal }).catch(() => undefined);
           if (signal.aborted) return result;
           result = await read();
           if (isEnough(result)) return result;
@@ -72,8 +59,7 @@ export function createFeedWaits(pollMs = POLL_MS) {
     waiting: (merchantId: string): number => waiting.get(merchantId) ?? 0,
     /** Ends the waits that have begun, and lets no other begin. */
     stop(): void {
-      isStopping = true;
-      for (const end of pauses) end();
+      stopping.abort();
     },
   };
 }
