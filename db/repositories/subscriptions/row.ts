@@ -117,7 +117,7 @@ const RECORDED = {
   order: ORDER,
 };
 
-/** Reads what was last recorded of the subscription. Throws for an unknown subscription. */
+/** Reads the subscription's row without a lock. Throws for an unknown subscription. */
 export async function loadRow(tx: Db, ref: SubscriptionRef) {
   return existing(await tx.select(RECORDED).from(subscriptions).where(isRow(ref)), ref);
 }

@@ -41,7 +41,7 @@ test('a waiting call is answered with the next event [D-56]', async ({ api }) =>
   ]);
 });
 
-test('a call that waits in vain is answered with no event and its own cursor [D-56]', async ({
+test('a call whose wait ends without an event gets an empty page with the cursor that it sent [D-56]', async ({
   api,
 }) => {
   const as = await newMerchant(api);
