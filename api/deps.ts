@@ -35,7 +35,7 @@ export interface ApiDeps {
   readonly orders: Pick<Orders, 'execute' | 'recheck'>;
   /** Submits a card that a payer entered, once for each token. */
   readonly submitCard: (page: CardPage, paymentToken: string) => Promise<CardOutcome>;
-  readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed'>;
+  readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed' | 'ping'>;
   readonly feedWaits: Pick<FeedWaits, 'poll'>;
   readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;
   readonly logger: Logger;

@@ -139,7 +139,7 @@ export async function answerNumbered<Row, Presented>(
 }
 
 /** Answers the first `limit` of `rows`, with the offset of the next page if there are more rows. */
-function pageOf<Row, Presented>(
+export function pageOf<Row, Presented>(
   rows: readonly Row[],
   limit: number,
   offsetAfter: (last: Row) => string,

@@ -24,7 +24,32 @@ const JITTER = 0.2;
 const RETRY_AFTER_LIMIT_MS = 24 * HOUR_MS;
 
 /** A configuration whose attempts all failed for this long is deactivated. */
-const FAILING_LIMIT_MS = 5 * DAY_MS;
+export const FAILING_LIMIT_MS = 5 * DAY_MS;
+
+/** Parts of {@link FAILING_LIMIT_MS} after which the merchant is warned. */
+const WARNS_AFTER: readonly number[] = [0.5, 0.9];
+
+/** Why a request got no answer, or one that is no answer of the endpoint. */
+export const SEND_ERRORS = [
+  'name',
+  'refused_address',
+  'connect',
+  'tls',
+  'timeout',
+  'reset',
+  'redirect',
+  'too_large',
+  'invalid_answer',
+] as const;
+export type SendError = (typeof SEND_ERRORS)[number];
+
+/** What came back of a `webhook.ping`: a status or an error. */
+export interface PingResult {
+  httpStatus: number | null;
+  error: SendError | null;
+  durationMs: number;
+  answer: string | null;
+}
 
 /** True if later events of the stream must wait for this delivery, all of whose attempts failed. */
 export function holdsBackLaterEvents(delivery: { attempts: number }): boolean {
@@ -60,7 +85,8 @@ function parseHttpDate(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
 }
 
-export type DeactivationReason = 'endpoint_gone' | 'failing_for_five_days';
+export const DEACTIVATION_REASONS = ['endpoint_gone', 'failing_for_five_days'] as const;
+export type DeactivationReason = (typeof DEACTIVATION_REASONS)[number];
 
 /** Returns why a failed attempt (410, or failures for five days) deactivates the configuration; null if it does not. */
 export function deactivationAfterFailure(failure: {
@@ -73,4 +99,11 @@ export function deactivationAfterFailure(failure: {
   const { failingSinceAt, nowAt } = failure;
   const isLost = failingSinceAt !== null && nowAt - failingSinceAt >= FAILING_LIMIT_MS;
   return isLost ? 'failing_for_five_days' : null;
+}
+
+/** Returns the number of warnings that a configuration has earned which fails since `failingSinceAt`. */
+export function warningsAfter(failingSinceAt: number | null, nowAt: number): number {
+  if (failingSinceAt === null) return 0;
+  const part = (nowAt - failingSinceAt) / FAILING_LIMIT_MS;
+  return WARNS_AFTER.filter((limit) => part >= limit).length;
 }

@@ -3,6 +3,8 @@ export interface ErrorEntry {
   /** True if a repeat of the same request may succeed later. */
   readonly retryable: boolean;
   readonly message: string;
+  /** The code in the answer, if another entry has it, too. */
+  readonly shownAs?: string;
 }
 
 /** Every error code of the API, in the order of `docs/errors.md`. Decline codes are in `declines.ts`. */
@@ -40,6 +42,12 @@ export const ERRORS = {
     retryable: true,
     message: 'A request with this Idempotency-Key is still being processed. Try again shortly.',
   },
+  endpoint_inactive: {
+    status: 409,
+    retryable: false,
+    message: 'The endpoint is inactive. Reactivate it first, with PUT /webhook/{webhookConfigId}.',
+    shownAs: 'operation_not_allowed',
+  },
   cursor_expired: {
     status: 410,
     retryable: false,
@@ -73,6 +81,12 @@ export const ERRORS = {
 } as const satisfies Record<string, ErrorEntry>;
 
 export type ErrorCode = keyof typeof ERRORS;
+
+/** The code as answers tell it. */
+export function shownCode(code: ErrorCode): string {
+  const { shownAs }: ErrorEntry = ERRORS[code];
+  return shownAs ?? code;
+}
 
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);

@@ -1,6 +1,7 @@
 import type { IntervalUnit } from './calendar.ts';
 import type { CustomerDetails } from './customer.ts';
 import { declineMessage } from './declines.ts';
+import type { DeactivationReason } from './delivery-schedule.ts';
 import type { DisputeStatus } from './dispute.ts';
 import type { IntentStatus, ShownIntentKind } from './payment-intent.ts';
 import type { Actor } from './subscription/actor.ts';
@@ -34,6 +35,8 @@ export const SUBSCRIPTION_EVENT_TYPES = [
 
 export const ACCOUNT_EVENT_TYPES = ['account.charges_blocked', 'account.charges_resumed'] as const;
 
+export const ENDPOINT_EVENT_TYPES = ['webhook.failing', 'webhook.deactivated'] as const;
+
 const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
 
 export const EVENT_TYPES = [
@@ -41,13 +44,14 @@ export const EVENT_TYPES = [
   ...SUBSCRIPTION_EVENT_TYPES,
   ...SETUP_EVENT_TYPES,
   ...ACCOUNT_EVENT_TYPES,
+  ...ENDPOINT_EVENT_TYPES,
 ] as const;
 
 export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The numbered events of one subscription, payment, setup session, saved method or account at a gateway. */
+/** The numbered events of one subscription, payment, setup session, saved method, account at a gateway or endpoint. */
 export interface StreamRef {
   merchantId: string;
   streamId: string;
@@ -257,6 +261,34 @@ export function accountEventBody(
   envelope: EventEnvelope,
 ): Record<string, unknown> {
   return { ...head(draft, envelope), gateway, blockedSince: blockedSinceAt, reason };
+}
+
+/** The event that a webhook endpoint fails, or that it was deactivated. It is not sent to the endpoint itself. */
+export interface EndpointEventDraft {
+  type: (typeof ENDPOINT_EVENT_TYPES)[number];
+  /** Real time, as the other instants. */
+  at: number;
+  configId: string;
+  url: string;
+  failingSinceAt: number | null;
+  /** Only of `webhook.failing`. */
+  deactivatesAt?: number;
+  /** Only of `webhook.deactivated`. */
+  reason?: DeactivationReason;
+}
+
+export function endpointEventBody(
+  { configId, url, failingSinceAt, deactivatesAt, reason, ...draft }: EndpointEventDraft,
+  envelope: EventEnvelope,
+): Record<string, unknown> {
+  return {
+    ...head(draft, envelope),
+    webhookConfigId: configId,
+    webHookUrl: url,
+    failingSince: failingSinceAt,
+    ...(deactivatesAt !== undefined && { deactivatesAt }),
+    ...(reason !== undefined && { deactivatedReason: reason }),
+  };
 }
 
 export function subscriptionEventBody(

@@ -13,6 +13,7 @@ export const ID_PREFIXES = [
   'lnk', // link
   'mer', // merchant
   'pmt', // payment method
+  'rec', // recovery of webhook events
   'req', // HTTP request
   'rf', // refund
   'sf', // storefront

@@ -65,6 +65,7 @@ export interface TemporalClient {
 const NOTHING_BEHIND_AN_ANSWER: WorkflowClientInterceptor = {
   start: ifUnanswered,
   startUpdate: ifUnanswered,
+  startUpdateWithStart: ifUnanswered,
   signal: ifUnanswered,
   signalWithStart: ifUnanswered,
   terminate: ifUnanswered,
@@ -81,6 +82,10 @@ const TRACED: WorkflowClientInterceptor = {
     tracedCall(`start ${input.workflowType}`, input.options.workflowId, () => next(input)),
   startUpdate: (input, next) =>
     tracedCall(`update ${input.updateName}`, input.workflowExecution.workflowId, () => next(input)),
+  startUpdateWithStart: (input, next) =>
+    tracedCall(`update ${input.updateName}`, input.workflowStartOptions.workflowId, () =>
+      next(input),
+    ),
   signal: (input, next) =>
     tracedCall(`signal ${input.signalName}`, input.workflowExecution.workflowId, () => next(input)),
   signalWithStart: (input, next) =>

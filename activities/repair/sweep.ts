@@ -26,6 +26,7 @@ import { takeDecidedReviews } from '../../db/repositories/payments/reviews.ts';
 import {
   countRepairs,
   deleteClosedSessions,
+  deleteOldAttempts,
   deleteOldEvents,
   deleteOldGatewayEvents,
   deleteOldLinkUses,
@@ -55,6 +56,7 @@ const DEFAULT_RETENTION_MS = 30 * 24 * 3_600_000;
 /** Each deletes one kind of record whose retention is over. */
 const DELETIONS = [
   deleteOldEvents,
+  deleteOldAttempts,
   deleteClosedSessions,
   deleteOldLinkUses,
   deleteOldGatewayEvents,

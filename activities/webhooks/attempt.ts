@@ -6,11 +6,13 @@ import {
   holdsBackLaterEvents,
   parseRetryAfter,
 } from '../../domain/delivery-schedule.ts';
+import type { Breaker, EndpointRef } from '../../domain/endpoint-breaker.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
+import type { Logger } from '../../runtime/logger.ts';
 import type { Sealing } from '../../runtime/sealing.ts';
 import { traced } from '../../runtime/tracing.ts';
 import type { Described, Subject } from '../../runtime/tracing.ts';
-import { signatureHeaders } from './sender.ts';
+import { isRedirect, signatureHeaders } from './sender.ts';
 import type { SendResult, WebhookRequest } from './sender.ts';
 
 export interface AttemptDeps {
@@ -50,7 +52,8 @@ export async function sendBatch(
     const attempt = attemptAfter(endpoint, delivery, result, now());
     failpoint('after_delivery');
     report(attempt);
-    if (attempt.state === 'PENDING' && holdsBackLaterEvents(attempt)) {
+    const scheduled = attempt.attempts - delivery.resentAfter;
+    if (attempt.state === 'PENDING' && holdsBackLaterEvents({ attempts: scheduled })) {
       return deliveries.slice(index + 1);
     }
   }
@@ -76,7 +79,13 @@ function describeDelivery(
 }
 
 /** Returns the present secret, then the previous one for 24 h after a change, if it can be decrypted. */
-function openSigners({ sealing }: AttemptDeps, endpoint: Endpoint): [string, ...string[]] {
+export function openSigners(
+  { sealing }: AttemptDeps,
+  endpoint: Pick<
+    Endpoint,
+    'configId' | 'sealedSigner' | 'sealedPreviousSigner' | 'previousSignerUntil'
+  >,
+): [string, ...string[]] {
   const { configId, sealedSigner, sealedPreviousSigner, previousSignerUntil } = endpoint;
   const signer = sealing.open(sealedSigner, configId);
   const isPreviousListed = previousSignerUntil !== null && previousSignerUntil > Date.now();
@@ -89,24 +98,46 @@ function openSigners({ sealing }: AttemptDeps, endpoint: Endpoint): [string, ...
 
 function attemptAfter(
   { updatedAt }: Endpoint,
-  { eventId, claimedUntil, attempts: before }: ClaimedDelivery,
+  { eventId, claimedUntil, attempts: before, isResent, resentAfter }: ClaimedDelivery,
   result: SendResult,
   nowAt: number,
 ): RecordedAttempt {
   const attempts = before + 1;
-  const httpStatus = result.kind === 'answered' ? result.status : null;
-  const sent = { eventId, claimedUntil, updatedAt, attempts };
-  const recorded = { ...sent, httpStatus, nextAttemptAt: nowAt };
+  const [httpStatus, answer, error] =
+    result.kind === 'answered'
+      ? ([result.status, result.answer, isRedirect(result.status) ? 'redirect' : null] as const)
+      : ([null, null, result.error] as const);
+  const { durationMs } = result;
+  const recorded = { eventId, claimedUntil, updatedAt, attempts, isManual: isResent, at: nowAt };
+  const told = { ...recorded, httpStatus, answer, error, durationMs };
   if (httpStatus !== null && httpStatus >= 200 && httpStatus < 300) {
-    return { ...recorded, state: 'DELIVERED', error: null, settledAt: nowAt };
+    return { ...told, state: 'DELIVERED', nextAttemptAt: null };
   }
-  const error = result.kind === 'answered' ? `status ${result.status}` : result.error;
   const retryAfterMs =
     result.kind === 'answered' ? parseRetryAfter(result.retryAfter, Date.now()) : null;
-  const delayMs = delayAfterFailure({ attempts, jitter: Math.random(), retryAfterMs });
+  const scheduled = attempts - resentAfter;
+  const delayMs = delayAfterFailure({ attempts: scheduled, jitter: Math.random(), retryAfterMs });
   return delayMs === null
-    ? { ...recorded, state: 'FAILED', error, settledAt: nowAt }
-    : { ...recorded, state: 'PENDING', error, nextAttemptAt: nowAt + delayMs, settledAt: null };
+    ? { ...told, state: 'FAILED', nextAttemptAt: null }
+    : { ...told, state: 'PENDING', nextAttemptAt: nowAt + delayMs };
+}
+
+/** Logs the first failure after a success, and the first success after failures. */
+export function logStartOrEndOfFailure(
+  logger: Pick<Logger, 'info' | 'warn'> | undefined,
+  ref: EndpointRef,
+  { before, breaker }: { before: Breaker; breaker: Breaker },
+  attempts: readonly RecordedAttempt[],
+): void {
+  const hasFailed = before.failingSince !== null;
+  if (hasFailed === (breaker.failingSince !== null)) return;
+  if (hasFailed) {
+    logger?.info({ ...ref }, 'webhook endpoint has recovered');
+    return;
+  }
+  const { error = null, httpStatus = null } =
+    attempts.find(({ state }) => state !== 'DELIVERED') ?? {};
+  logger?.warn({ ...ref, error, httpStatus }, 'webhook endpoint begins to fail');
 }
 
 /** What a drain must still record. `unsent`: claimed deliveries that it will not send. */

@@ -6,6 +6,8 @@ import type { StreamRef } from '../../domain/events.ts';
 import { within } from '../../runtime/time-limit.ts';
 import { Drain } from './drain.ts';
 import type { DrainDeps, DrainEndpointInput, DrainEndpointResult } from './drain.ts';
+import { pingEndpoint } from './ping.ts';
+import type { PingResult } from '../../domain/delivery-schedule.ts';
 import { createWebhookSender } from './sender.ts';
 
 export interface WebhookDeps extends Omit<DrainDeps, 'send'> {
@@ -17,6 +19,7 @@ export interface WebhookDeps extends Omit<DrainDeps, 'send'> {
 export interface WebhookActivities {
   /** Sends due deliveries: requests begin within 20 s, and it ends within 40 s. At least once. */
   drainEndpoint(input: DrainEndpointInput): Promise<DrainEndpointResult>;
+  pingEndpoint(input: EndpointRef): Promise<PingResult>;
 }
 
 /** Shortest time in ms between two wake-ups of one endpoint's workflow by this process. */
@@ -44,6 +47,7 @@ class Delivery {
       drainEndpoint: ({ nowAt, ...ref }) =>
         // The activity may have waited, and retries and pauses count from the present.
         this.join({ ...ref, nowAt: Math.max(nowAt, Date.now()) }, true).result,
+      pingEndpoint: (ref) => pingEndpoint(this.deps, ref),
     };
   }
 
@@ -105,6 +109,7 @@ class Delivery {
       mayProbe: () => mayProbe && (earlier?.size ?? 0) === 0,
       share: () => Math.max(1, this.shareOf(merchantId) - (earlier?.size ?? 0)),
       isStopping: () => this.stopping.signal.aborted,
+      onEvent: (stream) => void this.deliver(stream),
       onEnd: () => {
         if (this.drains.get(configId)?.drain === drain) this.drains.delete(configId);
       },

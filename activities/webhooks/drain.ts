@@ -21,11 +21,13 @@ import {
   firstWindow,
   isOpen,
   isPaused,
+  LARGEST_WINDOW,
   widerWindow,
 } from '../../domain/endpoint-breaker.ts';
 import type { Breaker, EndpointRef } from '../../domain/endpoint-breaker.ts';
+import type { StreamRef } from '../../domain/events.ts';
 import type { Logger } from '../../runtime/logger.ts';
-import { joinUnrecorded, nothingUnrecorded, sendBatch } from './attempt.ts';
+import { joinUnrecorded, logStartOrEndOfFailure, nothingUnrecorded, sendBatch } from './attempt.ts';
 import type { AttemptDeps } from './attempt.ts';
 
 export interface DrainDeps extends AttemptDeps {
@@ -54,6 +56,8 @@ export interface DrainLimits {
   share: () => number;
   /** True once the process is shutting down. */
   isStopping: () => boolean;
+  /** Called after an event was stored in the stream. */
+  onEvent: (stream: StreamRef) => void;
   /** Called when the drain ends, in the same turn of the event loop in which it last read its wake-ups. */
   onEnd: () => void;
 }
@@ -89,6 +93,8 @@ export class Drain {
   private readonly startedAt = performance.now();
   /** The requests in flight. */
   readonly running = new Set<Promise<void>>();
+  /** Number of those that send an event again. */
+  private resending = 0;
   private readonly errors: unknown[] = [];
   private endpoint: Endpoint | null = null;
   private ready: ClaimedDelivery[][] = [];
@@ -200,6 +206,12 @@ export class Drain {
     return Math.min(this.window ?? Infinity, this.limits.share()) - this.running.size;
   }
 
+  /** Leaves at least half of the requests in flight to first deliveries. */
+  private get resentRoom(): number {
+    const most = Math.max(1, Math.floor((this.window ?? LARGEST_WINDOW) / 2));
+    return Math.max(0, most - this.resending);
+  }
+
   private get hasRoom(): boolean {
     return this.ready.length === 0 && this.room > 0 && this.maySend();
   }
@@ -223,6 +235,7 @@ export class Drain {
       nowAt: this.now(),
       claimMs: CLAIM_MS,
       batches,
+      resentBatches: this.resentRoom,
       mayProbe: this.limits.mayProbe() && this.running.size === 0,
     });
     if (!claim?.endpoint.isActive) {
@@ -242,6 +255,8 @@ export class Drain {
   private start(batch: readonly ClaimedDelivery[]): void {
     const { endpoint } = this;
     if (!endpoint) return;
+    const resent = batch.some(({ isResent }) => isResent) ? 1 : 0;
+    this.resending += resent;
     const isFresh = performance.now() - this.claimedAt < FRESH_MS;
     const run = sendBatch(this.deps, endpoint, batch, {
       now: () => this.now(),
@@ -257,6 +272,8 @@ export class Drain {
       .then((unsent) => {
         this.unrecorded.unsent.push(...unsent);
         this.running.delete(run);
+        this.resending -= resent;
+        if (resent > 0) this.isWanted = true;
         this.change();
       });
     this.running.add(run);
@@ -319,7 +336,7 @@ export class Drain {
   }
 
   private async record(): Promise<void> {
-    const { db, logger } = this.deps;
+    const { db } = this.deps;
     const { ref, endpoint, deactivation } = this;
     this.recordedAt = performance.now();
     const taken = this.unrecorded;
@@ -334,30 +351,23 @@ export class Drain {
     }
     if (this.isBreakerChanged) {
       this.isBreakerChanged = false;
-      const stored = await applyOutcomes(db, ref, outcomes);
+      const stored = await applyOutcomes(db, ref, outcomes, this.now());
       if (stored?.updatedAt !== endpoint?.updatedAt) this.isWanted = true;
-      if (stored) this.logStartOrEndOfFailure(stored, attempts);
+      if (stored) logStartOrEndOfFailure(this.deps.logger, ref, stored, attempts);
+      if (stored?.isWarned) this.tellMerchant('webhook endpoint fails, and will be deactivated');
       this.adopt(stored?.breaker ?? CLOSED_BREAKER);
     }
     if (deactivation === null || outcomes.length === 0) return;
     if (await deactivateWebhookConfig(db, { ...ref, ...deactivation, at: this.now() })) {
-      logger?.warn({ ...ref, reason: deactivation.reason }, 'webhook configuration deactivated');
+      this.tellMerchant('webhook configuration deactivated', deactivation);
     }
   }
 
-  /** Logs the first failure after a success, and the first success after failures. */
-  private logStartOrEndOfFailure(
-    { before, breaker }: { before: Breaker; breaker: Breaker },
-    attempts: readonly RecordedAttempt[],
-  ): void {
-    const hasFailed = before.failingSince !== null;
-    if (hasFailed === (breaker.failingSince !== null)) return;
-    if (hasFailed) {
-      this.deps.logger?.info({ ...this.ref }, 'webhook endpoint has recovered');
-      return;
-    }
-    const error = attempts.find(({ state }) => state !== 'DELIVERED')?.error ?? null;
-    this.deps.logger?.warn({ ...this.ref, error }, 'webhook endpoint begins to fail');
+  /** Sends the event that was stored about this endpoint to the merchant's other ones. */
+  private tellMerchant(message: string, { reason }: { reason?: DeactivationReason } = {}): void {
+    const { merchantId, configId } = this.ref;
+    this.deps.logger?.warn({ ...this.ref, reason }, message);
+    this.limits.onEvent({ merchantId, streamId: configId });
   }
 
   /** Takes over the stored breaker, and adds the outcomes that are not recorded yet. */

@@ -1,5 +1,8 @@
 import { createHmac } from 'node:crypto';
+import { addAbortListener } from 'node:events';
+import type { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
+import type { SendError } from '../../domain/delivery-schedule.ts';
 import { createGuardedConnector, endpointProblem } from '../../runtime/webhook-address.ts';
 import type { AddressRules } from '../../runtime/webhook-address.ts';
 
@@ -9,14 +12,17 @@ export interface WebhookRequest {
   body: Buffer;
 }
 
-/** The result of one attempt. `error` is a short text for the delivery's row, without secrets. */
-export type SendResult =
-  | { kind: 'answered'; status: number; retryAfter: string | null }
-  | { kind: 'failed'; error: string };
+/** The result of one attempt. `answer`: the beginning of the body, which may be stored; not of a redirect. */
+export type SendResult = { durationMs: number } & (
+  | { kind: 'answered'; status: number; retryAfter: string | null; answer: string | null }
+  | { kind: 'failed'; error: SendError }
+);
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
-/** Time limit in ms to read an answer's body, which is read only so that the connection can be reused. */
+/** Longest text that is kept of an answer. */
+const ANSWER_MAX = 1_000;
+/** Time limit in ms to read an answer's body, beyond which only its beginning counts. */
 const ANSWER_BODY_TIMEOUT_MS = 1_000;
 
 /** Posts one webhook within 15 s, without redirects. Never throws: a failure is a result. */
@@ -25,39 +31,77 @@ export function createWebhookSender(
 ): (webhook: WebhookRequest) => Promise<SendResult> {
   const agent = new Agent({ connect: createGuardedConnector(rules) });
 
-  return async ({ url, headers, body }) => {
+  const send = async ({ url, headers, body }: WebhookRequest) => {
+    const answer = await request(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'user-agent': 'perennial' },
+      body,
+      dispatcher: agent,
+      signal: AbortSignal.timeout(TOTAL_TIMEOUT_MS),
+    });
+    const retryAfter = answer.headers['retry-after'];
+    const text = await beginningOf(answer.body);
+    const status = answer.statusCode;
+    return {
+      kind: 'answered' as const,
+      status,
+      retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
+      // The body of a redirect names its target.
+      answer: isRedirect(status) || text === '' ? null : text,
+    };
+  };
+
+  return async (webhook) => {
+    const startedAt = performance.now();
     // The address rules may have become stricter since the configuration was stored.
-    const problem = endpointProblem(url, rules);
-    if (problem !== undefined) return { kind: 'failed', error: `endpoint ${problem}` };
-    try {
-      const answer = await request(url, {
-        method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json', 'user-agent': 'perennial' },
-        body,
-        dispatcher: agent,
-        signal: AbortSignal.timeout(TOTAL_TIMEOUT_MS),
-      });
-      const retryAfter = answer.headers['retry-after'];
-      await answer.body
-        .dump({ limit: ANSWER_LIMIT_BYTES, signal: AbortSignal.timeout(ANSWER_BODY_TIMEOUT_MS) })
-        .catch(() => undefined);
-      return {
-        kind: 'answered',
-        status: answer.statusCode,
-        retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
-      };
-    } catch (error) {
-      return { kind: 'failed', error: describeFailure(error) };
-    }
+    const result =
+      endpointProblem(webhook.url, rules) === undefined
+        ? await send(webhook).catch((error: unknown) => failureOf(error))
+        : failureOf({ code: 'EBLOCKED' });
+    return { ...result, durationMs: Math.round(performance.now() - startedAt) };
   };
 }
 
-function describeFailure(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown';
-  if (error.name === 'TimeoutError') return `no answer within ${TOTAL_TIMEOUT_MS / 1_000} s`;
-  const code = 'code' in error ? error.code : undefined;
-  if (code === 'EBLOCKED') return 'the address is not public';
-  return typeof code === 'string' ? code : error.name;
+export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
+
+/** Reads the body so that the connection can be reused. Bytes that no row can hold become U+FFFD. */
+async function beginningOf(body: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const late = AbortSignal.timeout(ANSWER_BODY_TIMEOUT_MS);
+  addAbortListener(late, () => body.destroy());
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      if (length < ANSWER_MAX * UTF8_BYTES_MAX) chunks.push(chunk);
+      length += chunk.length;
+      if (length > ANSWER_LIMIT_BYTES) break;
+    }
+  } catch {
+    // The status has arrived, and it alone decides.
+  }
+  const text = Buffer.concat(chunks).toString('utf8').replaceAll('\0', '\uFFFD');
+  // The cut must not divide a surrogate pair, which no row can hold.
+  return Array.from(text).slice(0, ANSWER_MAX).join('');
+}
+
+const UTF8_BYTES_MAX = 4;
+
+/** What each code of the HTTP client means, by its beginning. */
+const SEND_ERRORS_BY_CODE: readonly (readonly [RegExp, SendError])[] = [
+  [/^EBLOCKED/, 'refused_address'],
+  [/^(ENOTFOUND|EAI_|EDNS)/, 'name'],
+  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)/, 'reset'],
+  [/^(ETIMEDOUT|UND_ERR_\w*TIMEOUT)/, 'timeout'],
+  [/^(UND_ERR_\w*OVERFLOW|HPE_HEADER_OVERFLOW|UND_ERR_RES_EXCEEDED)/, 'too_large'],
+  [/^(ERR_TLS|ERR_SSL|EPROTO|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH)/, 'tls'],
+  [/^E[A-Z]+$/, 'connect'],
+];
+
+function failureOf(error: unknown): { kind: 'failed'; error: SendError } {
+  const { name = '', code = '' } = error as { name?: string; code?: unknown };
+  if (name === 'TimeoutError') return { kind: 'failed', error: 'timeout' };
+  const known = SEND_ERRORS_BY_CODE.find(([pattern]) => pattern.test(String(code)));
+  return { kind: 'failed', error: known?.[1] ?? 'invalid_answer' };
 }
 
 export interface WebhookToSign {

@@ -22,6 +22,13 @@ import {
 import { documentRoutes, healthRoutes, readDocument } from '../routes/documents/routes.ts';
 import { gatewayEventRoutes } from '../routes/gateway-events/routes.ts';
 import { getEvent, getEvents } from '../routes/events/routes.ts';
+import { getEventDeliveries, getWebhookDeliveries } from '../routes/webhooks/attempts.ts';
+import {
+  getRecovery,
+  pingWebhook,
+  recoverEvents,
+  resendEventRoute,
+} from '../routes/webhooks/resend.ts';
 import { generateLink, generatePaymentLink } from '../routes/links/routes.ts';
 import { cancelIntent } from '../routes/payments/cancel.ts';
 import { chargeSubscriptionOnce, chargeTokenised } from '../routes/payments/charge.ts';
@@ -109,10 +116,16 @@ export const ROUTES: readonly Route[] = [
   getSetupMethod,
   getEvents,
   getEvent,
+  getEventDeliveries,
+  resendEventRoute,
   createWebhook,
   getWebhooks,
   updateWebhook,
   deleteWebhook,
+  getWebhookDeliveries,
+  recoverEvents,
+  getRecovery,
+  pingWebhook,
   createTestClock,
   advanceTestClock,
   getTestClock,

@@ -5,7 +5,7 @@ import type { RefusalReason } from '../../domain/errors.ts';
 import type { Branding } from '../../domain/branding.ts';
 import type { Locale } from '../../domain/locales.ts';
 import { formatInstant } from '../../domain/calendar.ts';
-import { DomainError, ERRORS } from '../../domain/errors.ts';
+import { DomainError, ERRORS, shownCode } from '../../domain/errors.ts';
 import { checkUnanswered } from '../../runtime/request-scope.ts';
 
 /** The caller: one merchant in one mode. A request reads and writes only this merchant's records. */
@@ -68,11 +68,16 @@ export function ok<Body>(body: Body): Answer<Body> {
   return { status: 200, text: JSON.stringify(body) };
 }
 
+/** The work has begun, and goes on after the answer. */
+export function accepted<Body>(body: Body): Answer<Body> {
+  return { status: 202, text: JSON.stringify(body) };
+}
+
 export const NO_CONTENT: Answer<never> = { status: 204, text: '' };
 
 export function errorAnswer({ code, message, retryAt }: RefusalReason): Answer {
   const body = {
-    errorCode: code,
+    errorCode: shownCode(code),
     errorDescription: message,
     ...(retryAt !== undefined && { retryAt: formatInstant(retryAt) }),
   };

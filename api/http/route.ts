@@ -67,6 +67,8 @@ export interface OperationAnswer<Schema extends z.ZodType = z.ZodType> {
   readonly description: string;
   readonly schema: Schema;
   readonly examples: Examples<NoInfer<z.input<Schema>>>;
+  /** Default: 200. */
+  readonly status?: 202;
 }
 
 type ParamOf<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`

@@ -169,9 +169,9 @@ function answerOf(book: SchemaBook, operation: Operation): Record<string, JsonSc
     ...(isCacheable ? { ETag: header('ETag') } : {}),
   };
   if (answer === 'no content') return { '204': { description: 'Done.', headers } };
-  const { description, schema, examples } = answer;
+  const { description, schema, examples, status = 200 } = answer;
   return {
-    '200': {
+    [status]: {
       description,
       headers,
       content: json(book.named(operation, 'Answer', schema), examples),

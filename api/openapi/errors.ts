@@ -1,8 +1,10 @@
-import { ERRORS } from '../../domain/errors.ts';
+import { ERRORS, shownCode } from '../../domain/errors.ts';
 import type { ErrorCode } from '../../domain/errors.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { changesSomething } from '../http/route.ts';
 import type { Operation } from '../http/route.ts';
+
+const ALL_CODES = Object.keys(ERRORS) as ErrorCode[];
 
 const COMMON_CODES: readonly ErrorCode[] = [
   'bad_request', // for example for an unknown query parameter
@@ -20,7 +22,10 @@ const IDEMPOTENCY_CODES: readonly ErrorCode[] = [
 
 const EXPIRED_CODES: readonly ErrorCode[] = ['cursor_expired', 'event_expired'];
 
-const RETRY_AFTER = new Set([409, 429]);
+const RETRY_AFTER_CODES: ReadonlySet<ErrorCode> = new Set([
+  'idempotency_key_in_use',
+  'rate_limit_exceeded',
+]);
 
 export function errorCodesOf(operation: Operation): ErrorCode[] {
   const { isOpen = false, idempotencyKey, refusals = [] } = operation;
@@ -31,7 +36,7 @@ export function errorCodesOf(operation: Operation): ErrorCode[] {
     ...COMMON_CODES,
   ]);
   if (!changesSomething(operation)) given.delete('read_only_credential');
-  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => given.has(code));
+  return ALL_CODES.filter((code) => given.has(code));
 }
 
 export function errorResponses(operation: Operation): Record<string, JsonSchema> {
@@ -44,9 +49,9 @@ export function errorResponses(operation: Operation): Record<string, JsonSchema>
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => [
       String(status),
-      status === 400
-        ? errorResponse(status, codes, isReplayed)
-        : { $ref: `#/components/responses/${codes.join('_')}` },
+      status !== 400 && codes.every((code) => code in SHARED_RESPONSES && codes.length === 1)
+        ? { $ref: `#/components/responses/${codes.join()}` }
+        : errorResponse(status, codes, isReplayed),
     ]),
   );
 }
@@ -67,7 +72,7 @@ function errorResponse(
       status === 400
         ? 'The request is refused.'
         : codes.map((code) => ERRORS[code].message).join(' '),
-    headers: headersOf(status, isReplayed),
+    headers: headersOf(status, codes, isReplayed),
     content: {
       'application/json': {
         schema: { $ref: '#/components/schemas/Error' },
@@ -77,11 +82,13 @@ function errorResponse(
   };
 }
 
-function headersOf(status: number, isReplayed: boolean): JsonSchema {
+function headersOf(status: number, codes: readonly ErrorCode[], isReplayed: boolean): JsonSchema {
   return {
     'Request-Id': header('Request-Id'),
     ...(isReplayed ? { 'Idempotent-Replayed': header('Idempotent-Replayed') } : {}),
-    ...(RETRY_AFTER.has(status) ? { 'Retry-After': header('Retry-After') } : {}),
+    ...(codes.every((code) => RETRY_AFTER_CODES.has(code))
+      ? { 'Retry-After': header('Retry-After') }
+      : {}),
     ...(status === 401 ? { 'WWW-Authenticate': header('WWW-Authenticate') } : {}),
   };
 }
@@ -125,7 +132,7 @@ export const HEADERS = {
 
 /** One schema for all errors: a client handles errors in one place. The examples of an answer list its codes. */
 export const ERROR_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
-  ErrorCode: { type: 'string', enum: Object.keys(ERRORS) },
+  ErrorCode: { type: 'string', enum: [...new Set(ALL_CODES.map(shownCode))] },
   Error: {
     type: 'object',
     required: ['errorCode', 'errorDescription'],
@@ -149,10 +156,10 @@ export const ERROR_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
 function examplesOf(codes: readonly ErrorCode[]): JsonSchema {
   return Object.fromEntries(
     codes.map((code) => [
-      code,
+      shownCode(code),
       {
         summary: ERRORS[code].retryable ? 'May succeed when repeated' : 'Do not repeat unchanged',
-        value: { errorCode: code, errorDescription: ERRORS[code].message },
+        value: { errorCode: shownCode(code), errorDescription: ERRORS[code].message },
       },
     ]),
   );

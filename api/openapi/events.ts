@@ -2,11 +2,13 @@ import { interval } from '../routes/subscriptions/create.ts';
 import { z } from 'zod';
 import {
   ACCOUNT_EVENT_TYPES,
+  ENDPOINT_EVENT_TYPES,
   EVENT_TYPES,
   INTENT_EVENT_TYPES,
   SUBSCRIPTION_EVENT_TYPES,
 } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
+import { DEACTIVATION_REASONS } from '../../domain/delivery-schedule.ts';
 import { customerDetails } from '../fields.ts';
 import {
   actor,
@@ -63,6 +65,11 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'account.charges_blocked':
     'The payment gateway refuses every charge of your account. Due charges wait, and no payer is declined.',
   'account.charges_resumed': 'The payment gateway takes the charges of your account again.',
+  'webhook.failing':
+    'One of your endpoints has failed for half of the five days after which it is deactivated, or for nine tenths. Sent to ' +
+    'your other endpoints.',
+  'webhook.deactivated':
+    'One of your endpoints was deactivated: nothing is sent to it until you update it. Sent to your other endpoints.',
   'setup_method.updated':
     'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
 };
@@ -87,8 +94,8 @@ const head = {
     .meta({
       description:
         'Number of the event, from 1, counted over all event types of one subscription. An intent or a setup ' +
-        'session without a subscription has a count of its own, and so have the changes of a payment method and an ' +
-        'account at a gateway.',
+        'session without a subscription has a count of its own, and so have the changes of a payment method, an ' +
+        'account at a gateway and an endpoint.',
     }),
 };
 
@@ -232,8 +239,24 @@ const AccountEvent = z.object({
     .meta({ description: 'Answer of the gateway. Null in account.charges_resumed.' }),
 });
 
+const EndpointEvent = z.object({
+  ...head,
+  eventType: z.enum(ENDPOINT_EVENT_TYPES),
+  webhookConfigId: id('whc', 'configuration'),
+  webHookUrl: url('URL that events are sent to.'),
+  failingSince: epochMs('First failure since the last success.').nullable(),
+  deactivatesAt: added(
+    epochMs('When it will be deactivated, if it goes on failing. Only in webhook.failing.'),
+  ),
+  deactivatedReason: added(
+    z.enum(DEACTIVATION_REASONS),
+    '`endpoint_gone`: it answered 410. Only in webhook.deactivated.',
+  ),
+});
+
 const EVENT_BODIES = {
   account: AccountEvent.meta({ id: 'AccountEvent', ...EXTENSION }),
+  webhook: EndpointEvent.meta({ id: 'EndpointEvent', ...EXTENSION }),
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
   subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),

@@ -64,6 +64,8 @@ export const merchantCommand = operatorCommand(
     addChargingOptions(program.command('configure <merchantId>'))
       .description('change settings of a merchant; without options, print them')
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
+      .option('--keep-events <days>', 'how long events can be read and sent again')
+      .option('--keep-attempts <days>', 'how long failed attempts to send events can be read')
       .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')
       .option('--colour <#rrggbb>', 'colour of the buttons of the hosted pages; or none')
       .option('--terms <url>', 'https URL of your terms, linked from the hosted pages; or none')

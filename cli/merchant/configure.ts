@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import type { MerchantSettings } from '../../db/schema/merchants.ts';
+import type { MerchantSettings, WebhookRetention } from '../../db/schema/merchants.ts';
 import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
@@ -19,6 +19,8 @@ export interface ConfigureOptions {
   readonly unpaidFrom?: UnpaidFrom;
   readonly jitter?: string;
   readonly paymentMethods?: string;
+  readonly keepEvents?: string;
+  readonly keepAttempts?: string;
   readonly logo?: string;
   readonly colour?: string;
   readonly terms?: string;
@@ -94,6 +96,10 @@ export function settingsChanges(
     const kinds = read('--payment-methods', kindsOf(paymentMethods));
     if (kinds) changes.paymentMethods = kinds;
   }
+  if (options.keepEvents !== undefined || options.keepAttempts !== undefined) {
+    const webhookRetention = read('--keep-events, --keep-attempts', retentionOf(options, current));
+    if (webhookRetention) changes.webhookRetention = webhookRetention;
+  }
   const brandingChanges = BRANDING_OPTIONS.flatMap((option) => {
     const text = options[option];
     if (text === undefined) return [];
@@ -135,6 +141,24 @@ function jitterMsOf(text: string): number | null | string {
     : `"${text}" is not auto, 0 or a time like 30m, at most ${formatDuration(JITTER_WINDOW_MAX_MS)}`;
 }
 
+/** Longest retention, in days. */
+const KEPT_DAYS_MAX = 3_650;
+const KEPT_DAYS_DEFAULT = 30;
+
+function retentionOf(
+  { keepEvents, keepAttempts }: ConfigureOptions,
+  { webhookRetention: current }: MerchantSettings,
+): WebhookRetention | string {
+  const daysOf = (text: string | undefined, otherwise: number): number =>
+    text === undefined ? otherwise : /^\d{1,4}$/.test(text) ? Number(text) : NaN;
+  const bodyDays = daysOf(keepEvents, current?.bodyDays ?? KEPT_DAYS_DEFAULT);
+  const attemptDays = daysOf(keepAttempts, Math.min(current?.attemptDays ?? bodyDays, bodyDays));
+  const areDays = [bodyDays, attemptDays].every((days) => days >= 1 && days <= KEPT_DAYS_MAX);
+  if (!areDays) return `each must be a number of days from 1 to ${KEPT_DAYS_MAX}`;
+  if (attemptDays > bodyDays) return 'attempts cannot be kept longer than events';
+  return { bodyDays, attemptDays };
+}
+
 function kindsOf(text: string): PaymentMethodKind[] | string {
   const names = listOf(text);
   const kinds = PAYMENT_METHOD_KINDS.filter((kind) => names.includes(kind));
@@ -156,6 +180,7 @@ export function shownSettings({
   jitterMs = null,
   paymentMethods = [...PAYMENT_METHOD_KINDS],
   branding = {},
+  webhookRetention,
 }: MerchantSettings) {
   return {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
@@ -163,6 +188,8 @@ export function shownSettings({
     unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
     jitter: jitterMs === null ? 'auto' : jitterMs === 0 ? '0' : formatDuration(jitterMs),
     paymentMethods,
+    keepEvents: webhookRetention?.bodyDays ?? null,
+    keepAttempts: webhookRetention?.attemptDays ?? null,
     logo: branding.logoUrl ?? null,
     colour: branding.colour ?? null,
     terms: branding.termsUrl ?? null,
@@ -178,6 +205,11 @@ export function settingsLines(settings: ReturnType<typeof shownSettings>): strin
     `  unpaid from      ${settings.unpaidFrom}`,
     `  jitter           ${settings.jitter}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
+    `  keep events      ${keptLine(settings.keepEvents)}`,
+    `  keep attempts    ${keptLine(settings.keepAttempts)}`,
     ...BRANDING_OPTIONS.map((option) => `  ${option.padEnd(15)}  ${settings[option] ?? 'none'}`),
   ];
 }
+
+const keptLine = (days: number | null): string =>
+  days === null ? 'as the workers are configured' : `${days} days`;

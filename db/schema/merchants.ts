@@ -19,6 +19,12 @@ import { instant, areListed, bytes, merchantId } from './_columns.ts';
 export const MERCHANT_MODES = ['test', 'live'] as const;
 export type MerchantMode = (typeof MERCHANT_MODES)[number];
 
+export interface WebhookRetention {
+  bodyDays: number;
+  /** At most `bodyDays`. */
+  attemptDays: number;
+}
+
 export interface MerchantSettings {
   retryPlan: RetryPlan;
   /** Renewals are spread over this many ms after their due date. Absent or null: as far as the workers need. */
@@ -27,6 +33,8 @@ export interface MerchantSettings {
   paymentMethods?: PaymentMethodKind[];
   /** Absent: the pages show the merchant's name only. */
   branding?: Branding;
+  /** Days for which events and the attempts to deliver them are kept. Absent: the installation's retention. */
+  webhookRetention?: WebhookRetention;
 }
 
 /** One merchant in one mode: live and test records have different merchants. */

@@ -8,6 +8,7 @@ import {
   bigint,
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
+import { DEACTIVATION_REASONS, SEND_ERRORS } from '../../domain/delivery-schedule.ts';
 import type { EventType } from '../../domain/events.ts';
 import { bytes, childOf, instant, merchantId, areListed, realTime, texts } from './_columns.ts';
 import { merchants } from './merchants.ts';
@@ -26,13 +27,17 @@ export const webhookConfigs = pgTable(
     previousSignerUntil: instant('previous_signer_until'),
     eventTypes: texts('event_types').$type<EventType[]>().notNull(),
     isActive: boolean('is_active').notNull(),
-    deactivatedReason: text('deactivated_reason'),
+    deactivatedReason: text('deactivated_reason', { enum: DEACTIVATION_REASONS }),
     /** Time of the first failure since the last success; null after a success. */
     failingSince: instant('failing_since'),
     /** Failures since the last success, without those of a pause: a part of the circuit breaker. */
     consecutiveFailures: integer('consecutive_failures').notNull().default(0),
     /** No request is sent before this time, in real time. Null while the breaker is closed. */
     pausedUntil: instant('paused_until'),
+    /** Number of `webhook.failing` events since `failingSince`. */
+    warnings: integer('warnings').notNull().default(0),
+    /** Since when events may have been stored without a delivery, because the configuration was inactive. */
+    missedSince: instant('missed_since'),
     createdAt: instant('created_at').notNull(),
     updatedAt: instant('updated_at').notNull(),
     deletedAt: instant('deleted_at'),
@@ -40,6 +45,7 @@ export const webhookConfigs = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     index('webhook_config__active__idx').on(table.merchantId, table.isActive),
+    ...areListed(table.deactivatedReason),
   ],
 );
 
@@ -73,9 +79,9 @@ export const outboxEvents = pgTable(
   (table) => [
     primaryKey({ columns: [table.merchantId, table.id] }),
     uniqueIndex('outbox_event__sequence__uq').on(table.merchantId, table.streamId, table.sequence),
-    // The periodic sweep finds rows past their retention by this index.
+    // The events of a merchant by age: for the retention sweep and for a recovery.
     index('outbox_event__body__idx')
-      .on(table.insertedAt)
+      .on(table.merchantId, table.insertedAt)
       .where(sql`${table.bodyDeletedAt} is null`),
   ],
 );
@@ -132,10 +138,18 @@ export const webhookDeliveries = pgTable(
     sequence: bigint('sequence', { mode: 'number' }).notNull(),
     state: text('state', { enum: DELIVERY_STATES }).notNull(),
     attempts: integer('attempts').notNull().default(0),
+    /** True if the merchant asked to send the event again. The schedule then counts from `resentAfter` attempts. */
+    isResent: boolean('is_resent').notNull().default(false),
+    resentAfter: integer('resent_after').notNull().default(0),
+    /** The latest recovery that asked for it. */
+    recoveryId: text('recovery_id'),
     /** Real time, like every time in this table. */
     nextAttemptAt: realTime('next_attempt_at'),
     lastHttpStatus: integer('last_http_status'),
     lastError: text('last_error'),
+    /** Of the attempt that delivered it, which has no row in `webhook_attempt`. */
+    durationMs: integer('duration_ms'),
+    answer: text('answer'),
     settledAt: instant('settled_at'),
     /** End of the claim, by the database's clock. A release must name the same value. */
     claimedUntil: instant('claimed_until'),
@@ -152,7 +166,63 @@ export const webhookDeliveries = pgTable(
       .where(sql`${table.state} = 'PENDING'`),
     // The queue of one endpoint, ordered by due time. The sweep reads this index for every endpoint.
     index('webhook_delivery__pending_endpoint__idx')
-      .on(table.merchantId, table.configId, table.nextAttemptAt)
+      .on(table.merchantId, table.configId, table.isResent, table.nextAttemptAt)
       .where(sql`${table.state} = 'PENDING'`),
+    // The log of one endpoint, together with the index of `webhook_attempt`.
+    index('webhook_delivery__delivered__idx')
+      .on(table.merchantId, table.configId, table.settledAt)
+      .where(sql`${table.state} = 'DELIVERED'`),
+    index('webhook_delivery__missed__idx')
+      .on(table.merchantId, table.configId)
+      .where(sql`${table.state} in ('FAILED', 'DROPPED')`),
+    index('webhook_delivery__recovery__idx')
+      .on(table.merchantId, table.recoveryId)
+      .where(sql`${table.recoveryId} is not null`),
+  ],
+);
+
+/**
+ * An attempt that failed, or one that delivered an event that was sent again since. The delivery's own row tells of the
+ * attempt that delivered it, so that most events have no row here.
+ */
+export const webhookAttempts = pgTable(
+  'webhook_attempt',
+  {
+    merchantId: merchantId(),
+    eventId: text('event_id').notNull(),
+    configId: text('config_id').notNull(),
+    /** Number of the attempt, from 1. */
+    attempt: integer('attempt').notNull(),
+    isManual: boolean('is_manual').notNull(),
+    /** Real time of its end. */
+    at: instant('at').notNull(),
+    httpStatus: integer('http_status'),
+    error: text('error', { enum: SEND_ERRORS }),
+    durationMs: integer('duration_ms').notNull(),
+    /** The beginning of the answer's body. */
+    answer: text('answer'),
+    /** When the next attempt was to be made; null after the last one. */
+    nextAttemptAt: instant('next_attempt_at'),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.eventId, table.configId, table.attempt] }),
+    index('webhook_attempt__endpoint__idx').on(table.merchantId, table.configId, table.at),
+  ],
+);
+
+/** One request to send again what an endpoint missed. Its progress is the state of its deliveries. */
+export const webhookRecoveries = pgTable(
+  'webhook_recovery',
+  {
+    merchantId: merchantId(),
+    id: text('id').notNull(),
+    configId: text('config_id').notNull(),
+    /** Number of events to send. */
+    events: integer('events').notNull(),
+    createdAt: instant('created_at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.merchantId, table.id] }),
+    childOf(table, table.configId, webhookConfigs),
   ],
 );

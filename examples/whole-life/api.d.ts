@@ -548,6 +548,38 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/events/{eventId}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getEventDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/{eventId}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["resendEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhook": {
         parameters: {
             query?: never;
@@ -575,6 +607,70 @@ export interface paths {
         put: operations["updateWebhook"];
         post?: never;
         delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook/{webhookConfigId}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getWebhookDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook/{webhookConfigId}/recover": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["recoverEvents"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook/recoveries/{recoveryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get: operations["getRecovery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook/{webhookConfigId}/ping": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["pingWebhook"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1030,6 +1126,38 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "webhook.failing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.webhook.failing"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "webhook.deactivated": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post: operations["on.webhook.deactivated"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export interface components {
     schemas: {
@@ -1041,7 +1169,7 @@ export interface components {
             /** Format: date-time */
             retryAt?: string;
         };
-        Event: components["schemas"]["IntentEvent"] | components["schemas"]["SubscriptionEvent"] | components["schemas"]["SetupMethodEvent"] | components["schemas"]["MethodUpdatedEvent"] | components["schemas"]["AccountEvent"];
+        Event: components["schemas"]["IntentEvent"] | components["schemas"]["SubscriptionEvent"] | components["schemas"]["SetupMethodEvent"] | components["schemas"]["MethodUpdatedEvent"] | components["schemas"]["AccountEvent"] | components["schemas"]["EndpointEvent"];
         CustomerDetails: {
             name?: string | null;
             email?: string | null;
@@ -1375,7 +1503,7 @@ export interface components {
             };
         };
         /** @enum {string} */
-        EventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated" | "account.charges_blocked" | "account.charges_resumed";
+        EventType: "intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated" | "account.charges_blocked" | "account.charges_resumed" | "webhook.failing" | "webhook.deactivated";
         SimulateSubscriptionAnswer: {
             data: components["schemas"]["SimulatedStep"][];
             status: components["schemas"]["SubscriptionStatus"];
@@ -1718,6 +1846,32 @@ export interface components {
             body: string;
             deliveries: components["schemas"]["EventDelivery"][];
         };
+        DeliveryAttempt: {
+            eventId: string;
+            webhookConfigId: string;
+            /** Format: int64 */
+            attempt: number;
+            manual: boolean;
+            /** Format: int64 */
+            at: number;
+            httpStatus?: number;
+            /** @enum {string} */
+            error?: "name" | "refused_address" | "connect" | "tls" | "timeout" | "reset" | "redirect" | "too_large" | "invalid_answer";
+            /** Format: int64 */
+            durationMs: number;
+            answer?: string;
+            /** Format: int64 */
+            nextAttemptAt?: number;
+        };
+        GetEventDeliveriesAnswer: {
+            data: components["schemas"]["DeliveryAttempt"][];
+        };
+        ResendEventRequest: {
+            webhookConfigId?: string | null;
+        };
+        ResendEventAnswer: {
+            webhookConfigIds: string[];
+        };
         CreateWebhookRequest: {
             eventSigner: string;
             /** Format: uri */
@@ -1737,9 +1891,21 @@ export interface components {
             isActive: boolean;
             /** @enum {string} */
             breaker: "CLOSED" | "OPEN";
+            /** @enum {string} */
+            state: "HEALTHY" | "FAILING" | "PAUSED" | "INACTIVE";
+            /** Format: int64 */
+            lastSuccessAt?: number;
+            /** Format: int64 */
+            failingSince?: number;
             lastError?: string;
             /** Format: int64 */
-            oldestUndeliveredAt?: number;
+            oldestPendingAt?: number;
+            /** Format: int64 */
+            deactivatesAt?: number;
+            /** @enum {string} */
+            deactivatedReason?: "endpoint_gone" | "failing_for_five_days";
+            /** Format: int64 */
+            missedEvents?: number;
         };
         ListWebhooksAnswer: {
             data: components["schemas"]["WebhookConfiguration"][];
@@ -1749,6 +1915,41 @@ export interface components {
             /** Format: uri */
             endpoint: string;
             subscribedEventTypes: components["schemas"]["EventType"][];
+        };
+        GetWebhookDeliveriesAnswer: {
+            data: components["schemas"]["DeliveryAttempt"][];
+            metadata: components["schemas"]["PageMetadata"];
+        };
+        RecoverEventsRequest: {
+            /** Format: int64 */
+            since: number;
+            until?: number | null;
+            which?: ("failed" | "dropped" | "missing")[];
+        };
+        WebhookRecovery: {
+            recoveryId: string;
+            webhookConfigId: string;
+            /** @enum {string} */
+            state: "RUNNING" | "DONE";
+            /** Format: int64 */
+            events: number;
+            /** Format: int64 */
+            pending: number;
+            /** Format: int64 */
+            delivered: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            createdAt: number;
+        };
+        PingWebhookRequest: Record<string, never>;
+        PingWebhookAnswer: {
+            httpStatus?: number;
+            /** @enum {string} */
+            error?: "name" | "refused_address" | "connect" | "tls" | "timeout" | "reset" | "redirect" | "too_large" | "invalid_answer";
+            /** Format: int64 */
+            durationMs: number;
+            answer?: string;
         };
         CreateTestClockRequest: {
             now?: number | null;
@@ -1929,6 +2130,25 @@ export interface components {
             /** Format: int64 */
             blockedSince: number;
             reason: string | null;
+        };
+        EndpointEvent: {
+            eventId: string;
+            /** Format: int64 */
+            eventTime: number;
+            sequence: number;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            eventType: "webhook.failing" | "webhook.deactivated";
+            webhookConfigId: string;
+            /** Format: uri */
+            webHookUrl: string;
+            failingSince: number | null;
+            /** Format: int64 */
+            deactivatesAt?: number;
+            /** @enum {string} */
+            deactivatedReason?: "endpoint_gone" | "failing_for_five_days";
         };
     };
     responses: {
@@ -3435,7 +3655,7 @@ export interface operations {
         parameters: {
             query?: {
                 after?: string;
-                types?: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated" | "account.charges_blocked" | "account.charges_resumed")[];
+                types?: ("intent.checkout_opened" | "intent.created" | "intent.failed" | "intent.refunded" | "intent.success" | "intent.refund_failed" | "intent.disputed" | "subscription.trialing" | "subscription.cycle_charged" | "subscription.created" | "subscription.checkout_opened" | "subscription.active" | "subscription.unpaid" | "subscription.retries_exhausted" | "subscription.paused" | "subscription.ended" | "subscription.edited" | "subscription.cancel_scheduled" | "subscription.resumed" | "setup_method.success" | "setup_method.updated" | "account.charges_blocked" | "account.charges_resumed" | "webhook.failing" | "webhook.deactivated")[];
                 subscriptionId?: string;
                 limit?: number;
                 wait?: number;
@@ -3503,6 +3723,100 @@ export interface operations {
             };
             401: components["responses"]["unauthorized"];
             410: components["responses"]["event_expired"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    getEventDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example evt_0002sSOLu0000000000001 */
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetEventDeliveriesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    resendEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @example evt_0002sSOLu0000000000001 */
+                eventId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["ResendEventRequest"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "Ignored-Fields": components["headers"]["Ignored-Fields"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendEventAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
+            409: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            410: components["responses"]["event_expired"];
+            422: components["responses"]["idempotency_key_reused"];
             429: components["responses"]["rate_limit_exceeded"];
             500: components["responses"]["internal_server_error"];
             503: components["responses"]["service_unavailable"];
@@ -3672,6 +3986,182 @@ export interface operations {
             403: components["responses"]["read_only_credential"];
             409: components["responses"]["idempotency_key_in_use"];
             422: components["responses"]["idempotency_key_reused"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    getWebhookDeliveries: {
+        parameters: {
+            query?: {
+                outcome?: "delivered" | "failed";
+                since?: number;
+                limit?: number;
+                offset?: string;
+            };
+            header?: never;
+            path: {
+                /** @example whc_0002sSOLuT4mR8yNqD1sKjWb */
+                webhookConfigId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GetWebhookDeliveriesAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    recoverEvents: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @example whc_0002sSOLuT4mR8yNqD1sKjWb */
+                webhookConfigId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RecoverEventsRequest"];
+            };
+        };
+        responses: {
+            202: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "Ignored-Fields": components["headers"]["Ignored-Fields"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookRecovery"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
+            409: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            422: components["responses"]["idempotency_key_reused"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    getRecovery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example rec_0002sSOLuQx1oB9bUeVtYw */
+                recoveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookRecovery"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            429: components["responses"]["rate_limit_exceeded"];
+            500: components["responses"]["internal_server_error"];
+            503: components["responses"]["service_unavailable"];
+        };
+    };
+    pingWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example whc_0002sSOLuT4mR8yNqD1sKjWb */
+                webhookConfigId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["PingWebhookRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    "Ignored-Fields": components["headers"]["Ignored-Fields"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PingWebhookAnswer"];
+                };
+            };
+            400: {
+                headers: {
+                    "Request-Id": components["headers"]["Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Error"];
+                };
+            };
+            401: components["responses"]["unauthorized"];
+            403: components["responses"]["read_only_credential"];
             429: components["responses"]["rate_limit_exceeded"];
             500: components["responses"]["internal_server_error"];
             503: components["responses"]["service_unavailable"];
@@ -4600,6 +5090,70 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["AccountEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.webhook.failing": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndpointEvent"];
+            };
+        };
+        responses: {
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    "on.webhook.deactivated": {
+        parameters: {
+            query?: never;
+            header: {
+                "webhook-id": string;
+                "webhook-timestamp": string;
+                "webhook-signature": string;
+                "xpay-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndpointEvent"];
             };
         };
         responses: {

@@ -108,6 +108,7 @@ describe('the OpenAPI document', () => {
       'GET /customer/:customerId/state',
       'GET /events',
       'GET /events/:eventId',
+      'GET /events/:eventId/deliveries',
       'GET /openapi.json',
       'GET /payments',
       'GET /payments/get-intent/:xIntentId',
@@ -119,6 +120,9 @@ describe('the OpenAPI document', () => {
       'GET /subscription/timeline/:subscriptionId',
       'GET /subscription/upcoming/:subscriptionId',
       'GET /test-clock/:testClockId',
+      'GET /webhook/:webhookConfigId/deliveries',
+      'GET /webhook/recoveries/:recoveryId',
+      'POST /events/:eventId/resend',
       'POST /link/merchant/generate-link',
       'POST /payments/create-intent',
       'POST /payments/merchant/refund',
@@ -129,6 +133,8 @@ describe('the OpenAPI document', () => {
       'POST /test-clock/create',
       'POST /test-helpers/decline-next',
       'POST /webhook',
+      'POST /webhook/:webhookConfigId/ping',
+      'POST /webhook/:webhookConfigId/recover',
       'PUT /customer/:customerId',
     ]);
     const listed = OPERATIONS.filter(({ idempotencyKey }) => idempotencyKey === 'listed');

@@ -1,6 +1,8 @@
 import { eq } from 'drizzle-orm';
 import { expect, vi } from 'vitest';
 import { recordAccountChange } from '../../db/repositories/merchants/account-blocks.ts';
+import { applyOutcomes, deactivateWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
+import { webhookConfigs } from '../../db/schema/webhooks.ts';
 import { merchantGateways } from '../../db/schema/merchants.ts';
 import { paymentAttempts } from '../../db/schema/payments.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
@@ -136,6 +138,26 @@ async function accountRefusals(env: TestEnvironment, intentId: string): Promise<
   await env.webhooks.wakeStream({ merchantId, streamId: name });
 }
 
+/** Warns of a failing endpoint, which subscribes to nothing, and deactivates it. */
+async function endpointFailures(env: TestEnvironment, { merchant }: Shop): Promise<void> {
+  const { db, merchantId } = env;
+  const { webhookConfigId: configId } = await merchant.post<{ webhookConfigId: string }>(
+    '/webhook',
+    { endpoint: 'http://127.0.0.1:9/', eventSigner: 'secret', subscribedEventTypes: [] },
+  );
+  const failingSince = NOW - 61 * 3_600_000;
+  const ref = { merchantId, configId };
+  await db
+    .update(webhookConfigs)
+    .set({ url: 'https://merchant.example/orders', failingSince, updatedAt: NOW })
+    .where(eq(webhookConfigs.id, configId));
+  const failure = { kind: 'failure', at: NOW, jitter: 0, updatedAt: NOW } as const;
+  await applyOutcomes(db, ref, [failure], NOW);
+  const reason = 'failing_for_five_days' as const;
+  await deactivateWebhookConfig(db, { ...ref, readUpdatedAt: NOW, reason, at: NOW });
+  await env.webhooks.wakeStream({ merchantId, streamId: configId });
+}
+
 test('the event examples in the OpenAPI document equal the bodies that a receiver gets, whose link opens the payer’s page [D-33, D-45, D-52]', async ({
   env,
   shop,
@@ -194,6 +216,7 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
 
   await disputeAndCardUpdate(env, String(xIntentId));
   await accountRefusals(env, String(xIntentId));
+  await endpointFailures(env, shop);
   const events = await firstOfEachType(shop);
   const unpaid = events.find((event) => event['eventType'] === 'subscription.unpaid');
   const link = new URL(String(unpaid?.['updatePaymentMethodLink']));

@@ -111,9 +111,9 @@ describe('an endpoint that begins to fail, and recovers', () => {
     const { merchantId } = env;
     const shown = async () => {
       const configs = await listWebhookConfigs(env.db, merchantId, { includeInactive: false });
-      return configs.map(({ lastError, oldestUndeliveredAt }) => ({
+      return configs.map(({ lastError, oldestPendingAt }) => ({
         lastError,
-        isWaiting: oldestUndeliveredAt !== null,
+        isWaiting: oldestPendingAt !== null,
       }));
     };
     receiver.answerWith({ status: 500 });
@@ -137,7 +137,7 @@ describe('an endpoint that begins to fail, and recovers', () => {
     await drain(env, configId, nowAt + 12_000);
     receiver.answerWith({ status: 200 });
     await drain(env, configId, nowAt + 22_000);
-    const begins = { merchantId, configId, error: 'status 500' };
+    const begins = { merchantId, configId, error: null, httpStatus: 500 };
     const message = 'webhook endpoint begins to fail';
     expect(env.own.lines).toEqual([
       { ...begins, message },

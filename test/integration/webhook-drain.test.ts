@@ -31,7 +31,13 @@ function drainOf(
   return new Drain(
     { db, sealing: env.sealing, send: createWebhookSender({ allowLoopback: true }) },
     { merchantId: env.merchantId, configId, nowAt: Date.now() },
-    { mayProbe: () => true, share, isStopping: () => false, onEnd: () => undefined },
+    {
+      mayProbe: () => true,
+      share,
+      isStopping: () => false,
+      onEvent: () => undefined,
+      onEnd: () => undefined,
+    },
   );
 }
 

@@ -75,7 +75,8 @@ type Resealing = Parameters<typeof updateWebhookConfig>[1]['reseal'];
 /** Empties the database, and creates a test environment with one merchant and one event stream. */
 async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
   await db.execute(sql`
-    with deliveries as (delete from webhook_delivery), events as (delete from outbox_event),
+    with deliveries as (delete from webhook_delivery), attempts as (delete from webhook_attempt),
+      recoveries as (delete from webhook_recovery), events as (delete from outbox_event),
       streams as (delete from event_stream), entries as (delete from feed_entry),
       feeds as (delete from event_feed), configs as (delete from webhook_config)
     delete from merchant`);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import type { ErrorEntry } from '../../domain/errors.ts';
 import { assertNever, DomainError, ERRORS, invariant, isErrorCode } from '../../domain/errors.ts';
 
 interface DocumentedError {
@@ -39,6 +40,7 @@ describe('error catalogue', () => {
       'route_not_found 404',
       'method_not_allowed 405',
       'idempotency_key_in_use 409 retryable',
+      'endpoint_inactive 409',
       'cursor_expired 410',
       'event_expired 410',
       'idempotency_key_reused 422',
@@ -49,7 +51,10 @@ describe('error catalogue', () => {
   });
 
   it('equals the table of docs/errors.md in code, status, retryability and text [D-§8]', () => {
-    const catalogue = Object.entries(ERRORS).map(([code, entry]) => ({ code, ...entry }));
+    const catalogue = Object.entries<ErrorEntry>(ERRORS).map(([code, { shownAs, ...entry }]) => ({
+      code: shownAs ?? code,
+      ...entry,
+    }));
     expect(documentedErrors()).toEqual(catalogue);
   });
 

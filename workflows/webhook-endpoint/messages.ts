@@ -1,4 +1,5 @@
-import { defineSignal } from '@temporalio/workflow';
+import { defineSignal, defineUpdate } from '@temporalio/workflow';
+import type { PingResult } from '../../domain/delivery-schedule.ts';
 
 /** The registered type of the workflow; never changes. */
 export const WEBHOOK_ENDPOINT_WORKFLOW = 'webhookEndpoint';
@@ -15,3 +16,6 @@ export const wake = defineSignal('wake');
 
 /** The circuit breaker may be closed: the workflow ends its pause, reads it, and sends at once if it is. */
 export const breakerClosed = defineSignal('breakerClosed');
+
+/** Sends a `webhook.ping`, also to an inactive endpoint, and returns what came back. */
+export const ping = defineUpdate<PingResult>('ping');

@@ -1,5 +1,6 @@
 import {
   ActivityFailure,
+  allHandlersFinished,
   condition,
   continueAsNew,
   isCancellation,
@@ -12,7 +13,7 @@ import {
 import type { DrainEndpointResult } from '../../activities/webhooks/drain.ts';
 import type { WebhookActivities } from '../../activities/webhooks/delivery.ts';
 import { WEBHOOK_DELIVERY, siblingTaskQueue } from '../activity-calls.ts';
-import { breakerClosed, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
+import { breakerClosed, ping, wake, WEBHOOK_ENDPOINT_PRIORITY } from './messages.ts';
 import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
 
 /** A run whose history has this many events, about a hundred drains, continues as new. */
@@ -40,11 +41,14 @@ export async function webhookEndpoint(input: EndpointRef): Promise<void> {
     },
     { description: 'Read the configuration again, and send at once if its breaker is closed.' },
   );
-  const { drainEndpoint } = proxyActivities<WebhookActivities>({
+  const { drainEndpoint, pingEndpoint } = proxyActivities<WebhookActivities>({
     ...WEBHOOK_DELIVERY,
     taskQueue: siblingTaskQueue('webhooks'),
     summary: `events for ${input.configId}`,
     priority: { fairnessKey: input.merchantId, priorityKey: WEBHOOK_ENDPOINT_PRIORITY },
+  });
+  setHandler(ping, () => pingEndpoint(input), {
+    description: 'Send a webhook.ping, also to an inactive endpoint.',
   });
 
   for (;;) {
@@ -63,10 +67,14 @@ export async function webhookEndpoint(input: EndpointRef): Promise<void> {
     }
 
     // During a pause nothing wakes the queue, so the run waits for the end of the pause even if nothing remains.
-    if (left?.remaining === 0 && left.pausedMs === 0 && !isWoken) return;
+    if (left?.remaining === 0 && left.pausedMs === 0) {
+      await condition(() => isWoken || allHandlersFinished());
+      if (!isWoken) return;
+    }
 
     const { continueAsNewSuggested, historyLength } = workflowInfo();
     if (continueAsNewSuggested || historyLength >= EVENTS_PER_RUN) {
+      await condition(allHandlersFinished);
       await continueAsNew<typeof webhookEndpoint>(input);
     }
 

@@ -7,15 +7,26 @@ import {
   updateWebhookConfig,
 } from '../../../db/repositories/webhooks/configs.ts';
 import type { ListedConfig, Resealed } from '../../../db/repositories/webhooks/configs.ts';
+import { DEACTIVATION_REASONS, FAILING_LIMIT_MS } from '../../../domain/delivery-schedule.ts';
 import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { isId, newId } from '../../../domain/ids.ts';
-import { added, doneAnswer, epochMs, eventType, EXTENSION, id, url } from '../../answer-fields.ts';
+import { newId } from '../../../domain/ids.ts';
+import {
+  added,
+  count,
+  doneAnswer,
+  epochMs,
+  eventType,
+  EXTENSION,
+  id,
+  url,
+} from '../../answer-fields.ts';
 import { NO_CONTENT, notFound, ok, withoutNulls } from '../../http/request.ts';
 import { writeOnce } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
 import { text } from '../../fields.ts';
 import type { Fields, Problem } from '../../http/body.ts';
+import { CONFIG_ID, configIdParam, configRef } from './ref.ts';
 
 const SIGNER_MAX = 255;
 const ENDPOINT_MAX = 2_048;
@@ -56,9 +67,6 @@ function isBase64(text: string): boolean {
   return text !== '' && Buffer.from(text, 'base64').toString('base64') === text;
 }
 
-const CONFIG_ID = 'whc_0002sSOLuT4mR8yNqD1sKjWb';
-const configIdParam = { description: 'Id of a webhook configuration.', example: CONFIG_ID };
-
 const TOO_MANY =
   `A merchant has at most ${CONFIGS_MAX} webhook configurations, deactivated ones included. ` +
   'Delete one first.';
@@ -88,12 +96,28 @@ const WebhookConfiguration = z
         'OPEN after repeated failures: only a probe is sent now and then, until one succeeds. PUT closes it.',
       ...EXTENSION,
     }),
+    state: z.enum(['HEALTHY', 'FAILING', 'PAUSED', 'INACTIVE']).meta({
+      description:
+        'FAILING: the latest attempt failed. PAUSED: FAILING, and the breaker is OPEN. INACTIVE: nothing is sent until PUT.',
+      ...EXTENSION,
+    }),
+    lastSuccessAt: added(epochMs('When an event was last delivered.')),
+    failingSince: added(epochMs('First failure since the last success.')),
     lastError: added(z.string(), 'Latest failure of an event that still waits.'),
-    oldestUndeliveredAt: added(epochMs('When the oldest event that still waits was recorded.')),
+    oldestPendingAt: added(epochMs('When the oldest event that still waits was recorded.')),
+    deactivatesAt: added(epochMs('When it will be deactivated, if it goes on failing.')),
+    deactivatedReason: added(z.enum(DEACTIVATION_REASONS), 'Why it is INACTIVE.'),
+    missedEvents: added(
+      count(
+        'Number of kept events that `recoverEvents` can send again: those that failed or were dropped, and those of the ' +
+          'time when it was inactive. At most 100,000 of each are counted.',
+      ),
+    ),
   })
   .meta({ id: 'WebhookConfiguration' });
 
 function presentWebhook(config: ListedConfig): z.input<typeof WebhookConfiguration> {
+  const { failingSince: failingSinceAt } = config;
   return {
     webhookConfigId: config.id,
     webHookUrl: config.url,
@@ -101,11 +125,24 @@ function presentWebhook(config: ListedConfig): z.input<typeof WebhookConfigurati
     subscribedEventTypes: config.eventTypes,
     isActive: config.isActive,
     breaker: isOpen(config) ? 'OPEN' : 'CLOSED',
+    state: stateOf(config),
+    missedEvents: config.missedEvents,
     ...withoutNulls({
+      lastSuccessAt: config.lastSuccessAt,
+      failingSince: failingSinceAt,
       lastError: config.lastError,
-      oldestUndeliveredAt: config.oldestUndeliveredAt,
+      oldestPendingAt: config.oldestPendingAt,
+      deactivatesAt:
+        config.isActive && failingSinceAt !== null ? failingSinceAt + FAILING_LIMIT_MS : null,
+      deactivatedReason: config.deactivatedReason,
     }),
   };
+}
+
+function stateOf(config: ListedConfig) {
+  if (!config.isActive) return 'INACTIVE';
+  if (isOpen(config)) return 'PAUSED';
+  return config.failingSince === null ? 'HEALTHY' : 'FAILING';
 }
 
 export const getWebhooks = route({
@@ -136,6 +173,9 @@ export const getWebhooks = route({
             subscribedEventTypes: [...exampleBody.subscribedEventTypes],
             isActive: true,
             breaker: 'CLOSED',
+            state: 'HEALTHY',
+            missedEvents: 0,
+            lastSuccessAt: 1_796_083_200_812,
           },
         ],
       },
@@ -261,15 +301,3 @@ export const deleteWebhook = route({
     });
   },
 });
-
-/** Throws `resource_not_found` for a malformed id, as for an unknown id. */
-function configRef({
-  merchant,
-  params: { webhookConfigId: configId },
-}: {
-  merchant: { id: string };
-  params: { webhookConfigId: string };
-}): { merchantId: string; configId: string } {
-  if (!isId('whc', configId)) throw notFound('webhook configuration');
-  return { merchantId: merchant.id, configId };
-}

@@ -5,13 +5,18 @@ import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
 import { linkUses } from '../../schema/subscriptions.ts';
 import { sweepCounts } from '../../schema/sweeps.ts';
-import { areFirst } from '../records.ts';
+import { areFirst, timestamp } from '../records.ts';
 
 /** Selects the records older than `before` (epoch ms, real time), at most `limit` in one call. */
 export interface Deletion {
   readonly before: number;
   readonly limit: number;
 }
+
+/** SQL: until when a merchant `m` keeps its events, or the attempts to deliver them, unless for the installation's time. */
+const keptSince = (kept: 'bodyDays' | 'attemptDays', before: number): SQL =>
+  sql`coalesce(now() - (m.settings -> 'webhookRetention' ->> ${kept})::int * interval '1 day',
+    ${timestamp(before)})`;
 
 /**
  * Deletes the settled deliveries of old events and shortens their bodies to the intent's id and the status. The
@@ -24,19 +29,23 @@ export async function deleteOldEvents(
 ): Promise<{ bodies: number; deliveries: number }> {
   const [deleted] = await db.execute<{ bodies: number; deliveries: number }>(sql`
     with old as (
-      select e.merchant_id, e.id, f.position + e.sequence - f.first_sequence as position
-      from outbox_event e
-      cross join lateral (
-        select position, first_sequence from feed_entry f
-        where f.merchant_id = e.merchant_id and f.stream_id = e.stream_id and f.position is not null
-          and e.sequence >= f.first_sequence and e.sequence < f.first_sequence + f.events) f
-      where e.inserted_at < ${instantOf(before)}::timestamptz and e.body_deleted_at is null
-        and not exists (
-          select from webhook_delivery d
-          where d.merchant_id = e.merchant_id and d.event_id = e.id and d.state = 'PENDING')
-      order by e.inserted_at
-      limit ${limit}
-      for update of e skip locked),
+      select e.merchant_id, e.id, e.position
+      from merchant m cross join lateral (
+        select e.merchant_id, e.id, f.position + e.sequence - f.first_sequence as position
+        from outbox_event e
+        cross join lateral (
+          select position, first_sequence from feed_entry f
+          where f.merchant_id = e.merchant_id and f.stream_id = e.stream_id and f.position is not null
+            and e.sequence >= f.first_sequence and e.sequence < f.first_sequence + f.events) f
+        where e.merchant_id = m.id and e.inserted_at < ${keptSince('bodyDays', before)}
+          and e.body_deleted_at is null
+          and not exists (
+            select from webhook_delivery d
+            where d.merchant_id = e.merchant_id and d.event_id = e.id and d.state = 'PENDING')
+        order by e.inserted_at
+        limit ${limit}
+        for update of e skip locked) e
+      limit ${limit}),
     expired as (
       update event_feed f set expired_position = greatest(f.expired_position, old.position)
       from (select merchant_id, max(position) as position from old group by 1) old
@@ -55,6 +64,22 @@ export async function deleteOldEvents(
   return deleted ?? { bodies: 0, deliveries: 0 };
 }
 
+/** Deletes old attempts to deliver events. The attempt that delivered one is kept as long as its body. */
+export async function deleteOldAttempts(db: Db, { before, limit }: Deletion): Promise<number> {
+  const since = keptSince('attemptDays', before);
+  const [deleted] = await db.execute<{ attempts: number }>(sql`
+    with old as (
+      select a.place from webhook_config c join merchant m on m.id = c.merchant_id
+      cross join lateral (
+        select a.ctid as place from webhook_attempt a
+        where a.merchant_id = c.merchant_id and a.config_id = c.id and a.at < ${since}
+        order by a.at limit ${limit}) a
+      limit ${limit}),
+    gone as (delete from webhook_attempt a using old where a.ctid = old.place returning 1)
+    select count(*)::int as attempts from gone`);
+  return deleted?.attempts ?? 0;
+}
+
 /** SQL for the time from which a payer may still look at the result of a closed session. */
 const RESULT_SHOWN_SINCE = sql.raw(`now() - interval '1 day'`);
 
@@ -66,7 +91,7 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
   const [deleted] = await db.execute<{ sessions: number }>(sql`
     with old as (
       select c.merchant_id, c.id from checkout_session c
-      where c.inserted_at < ${instantOf(before)}::timestamptz and case c.purpose
+      where c.inserted_at < ${timestamp(before)} and case c.purpose
         when 'subscription' then exists (
           select from subscription s
           where s.merchant_id = c.merchant_id and s.id = c.subscription_id and s.status <> 'CREATED')
@@ -79,13 +104,13 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
           select from payment_intent i
           where i.merchant_id = c.merchant_id and i.id = c.intent_id and i.status <> 'PENDING'
             and i.updated_at < ${RESULT_SHOWN_SINCE}
-            and (i.status not in ('CREATED', 'FAILED') or c.expires_at < ${instantOf(before)}::timestamptz))
+            and (i.status not in ('CREATED', 'FAILED') or c.expires_at < ${timestamp(before)}))
         when 'setup_method' then exists (
           select from setup_method m
           where m.merchant_id = c.merchant_id and m.id = c.setup_method_id
             and coalesce(m.completed_at, c.expires_at) < ${RESULT_SHOWN_SINCE}
-            and (m.status <> 'CREATED' or c.expires_at < ${instantOf(before)}::timestamptz))
-        else c.expires_at < ${instantOf(before)}::timestamptz end
+            and (m.status <> 'CREATED' or c.expires_at < ${timestamp(before)}))
+        else c.expires_at < ${timestamp(before)} end
       order by c.inserted_at
       limit ${limit}
       for update skip locked),
@@ -138,5 +163,3 @@ export async function countRepairs(db: Db, kind: string, repaired: number): Prom
       set: { repaired: sql`${sweepCounts.repaired} + ${repaired}`, lastAt },
     });
 }
-
-const instantOf = (at: number): string => new Date(at).toISOString();

@@ -1,9 +1,11 @@
 import { sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
 import type { Breaker, EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
 import { timestamp } from '../records.ts';
+import { holdsBack } from './deliveries.ts';
 
 /**
  * Only the process that claimed a delivery may send it. A claimed one with fewer than three failures blocks its
@@ -24,6 +26,9 @@ export interface Endpoint extends EndpointRef {
 export interface ClaimedDelivery {
   eventId: string;
   attempts: number;
+  isResent: boolean;
+  /** Number of attempts before the merchant asked to send the event again. */
+  resentAfter: number;
   body: string;
   /** The end of the claim, in ms of the database's clock. This value also identifies the claim. */
   claimedUntil: number;
@@ -35,7 +40,7 @@ export interface EndpointClaim {
   batches: ClaimedDelivery[][];
 }
 
-/** Maximum number of deliveries of one stream to one endpoint in one claim. */
+/** Maximum number of first deliveries of one stream to one endpoint in one claim. Of those sent again: one. */
 const BATCH_SIZE = 20;
 
 const IS_FREE = sql`(d.claimed_until is null or d.claimed_until <= now())`;
@@ -52,6 +57,8 @@ interface Claiming {
   nowAt: number;
   claimMs: number;
   batches: number;
+  /** How many of the batches may be of deliveries that are sent again, after all others. */
+  resentBatches: number;
   mayProbe: boolean;
 }
 
@@ -68,10 +75,11 @@ export async function claimForEndpoint(
   const [first] = rows;
   if (!first) return null;
   const batches = new Map<string, ClaimedDelivery[]>();
-  for (const { batch, eventId, attempts, claimedUntil, body } of rows) {
+  for (const { batch, ...delivery } of rows) {
     if (batch === null) continue;
     const deliveries = batches.get(batch) ?? [];
-    deliveries.push({ eventId, attempts, claimedUntil, body });
+    const { eventId, attempts, isResent, resentAfter, claimedUntil, body } = delivery;
+    deliveries.push({ eventId, attempts, isResent, resentAfter, claimedUntil, body });
     batches.set(batch, deliveries);
   }
   const { consecutiveFailures, pausedUntil, failingSince } = first;
@@ -94,32 +102,28 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
         case when is_open then 1 else ${BATCH_SIZE}::int end as batch_size
       from endpoint
     ), head as (
-      select d.event_id, d.stream_id, d.sequence, d.attempts, d.next_attempt_at
-      from webhook_delivery d
-      where d.merchant_id = ${merchantId} and d.config_id = ${configId} and d.state = 'PENDING'
-        and (d.attempts = 0 or d.next_attempt_at <= ${nowAt})
-        and ${IS_FREE}
-        and (d.attempts >= ${HOLDS_BACK_FAILURES} or not exists (
-          select from webhook_delivery b
-          where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
-            and b.config_id = d.config_id and b.state = 'PENDING'
-            and b.sequence < d.sequence and b.attempts < ${HOLDS_BACK_FAILURES}))
-      order by d.next_attempt_at
+      (${heads({ merchantId, configId, nowAt, isResent: false })}
+        limit (select batches from allowed))
+      union all
+      (${heads({ merchantId, configId, nowAt, isResent: true })}
+        limit (select least(batches, ${claiming.resentBatches}::int) from allowed))
+      order by is_resent, next_attempt_at
       limit (select batches from allowed)
     ), candidate as (
-      select h.event_id as batch, h.next_attempt_at as due_at, h.event_id, h.sequence, h.attempts
-      from head h where h.attempts >= ${HOLDS_BACK_FAILURES}
+      select h.event_id as batch, h.is_resent, h.next_attempt_at as due_at, h.event_id, h.sequence, h.attempts,
+        h.resent_after
+      from head h where h.is_resent or not h.holds_back
       union all
-      select h.stream_id, h.next_attempt_at, f.event_id, f.sequence, f.attempts
+      select h.stream_id, false, h.next_attempt_at, f.event_id, f.sequence, f.attempts, 0
       from head h cross join lateral (
         select d.event_id, d.sequence, d.attempts
         from webhook_delivery d
         where d.merchant_id = ${merchantId} and d.stream_id = h.stream_id
-          and d.config_id = ${configId} and d.state = 'PENDING'
+          and d.config_id = ${configId} and d.state = 'PENDING' and not d.is_resent
           and d.attempts < ${HOLDS_BACK_FAILURES}
         order by d.sequence
         limit (select batch_size from allowed)
-      ) f where h.attempts < ${HOLDS_BACK_FAILURES}
+      ) f where h.holds_back and not h.is_resent
     ), locked as (
       select d.event_id
       from webhook_delivery d join candidate k on k.event_id = d.event_id
@@ -144,11 +148,39 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
       c.consecutive_failures as "consecutiveFailures", ${ms('c.previous_signer_until')} as "previousSignerUntil",
       ${ms('c.updated_at')} as "updatedAt", ${ms('c.paused_until')} as "pausedUntil",
       ${ms('c.failing_since')} as "failingSince", ${ms('t.claimed_until')} as "claimedUntil",
-      e.body, k.batch, k.event_id as "eventId", k.attempts
+      e.body, k.batch, k.event_id as "eventId", k.attempts, k.resent_after as "resentAfter",
+      k.is_resent as "isResent"
     from endpoint c
     left join (candidate k join taken t on t.event_id = k.event_id
       join outbox_event e on e.merchant_id = ${merchantId} and e.id = k.event_id) on true
-    order by k.due_at, k.batch, k.sequence`;
+    order by k.is_resent, k.due_at, k.batch, k.sequence`;
+}
+
+/** SQL of the due deliveries of one kind that wait for no earlier one of their stream and kind. */
+function heads({
+  merchantId,
+  configId,
+  nowAt,
+  isResent,
+}: {
+  merchantId: string;
+  configId: string;
+  nowAt: SQL;
+  isResent: boolean;
+}): SQL {
+  return sql`select d.event_id, d.stream_id, d.sequence, d.attempts, d.resent_after, d.next_attempt_at,
+      d.is_resent, ${holdsBack('d')} as holds_back
+    from webhook_delivery d
+    where d.merchant_id = ${merchantId} and d.config_id = ${configId} and d.state = 'PENDING'
+      and ${isResent ? sql`d.is_resent` : sql`not d.is_resent`}
+      and (d.attempts = d.resent_after or d.next_attempt_at <= ${nowAt})
+      and ${IS_FREE}
+      and (not ${holdsBack('d')} or not exists (
+        select from webhook_delivery b
+        where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
+          and b.config_id = d.config_id and b.state = 'PENDING' and b.is_resent = d.is_resent
+          and b.sequence < d.sequence and ${holdsBack('b')}))
+    order by d.next_attempt_at`;
 }
 
 /** Returns the configuration's `updatedAt`, which each change and the deactivation raise; null for an unknown id. */

@@ -1,12 +1,17 @@
 import { and, asc, eq, getColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
+import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import { FAILING_LIMIT_MS, warningsAfter } from '../../../domain/delivery-schedule.ts';
+import type { DeactivationReason } from '../../../domain/delivery-schedule.ts';
 import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.ts';
 import type { Breaker, BreakerOutcome, EndpointRef } from '../../../domain/endpoint-breaker.ts';
-import type { EventType } from '../../../domain/events.ts';
+import { endpointEventBody } from '../../../domain/events.ts';
+import type { EndpointEventDraft, EventType } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../schema/webhooks.ts';
-import { areFirst, hasValues, isRecord } from '../records.ts';
+import { areFirst, hasValues, isRecord, timestamp } from '../records.ts';
+import { appendEvents } from './outbox.ts';
 
 export type WebhookConfig = typeof webhookConfigs.$inferSelect;
 
@@ -48,10 +53,16 @@ export async function createWebhookConfig(
   return true;
 }
 
-/** `lastError`, `oldestUndeliveredAt`: of the pending deliveries; null without a failed or a pending one. */
+/** Most missed events that are counted. */
+const MISSED_MAX = 100_000;
+
 export interface ListedConfig extends WebhookConfig {
+  /** Of the pending deliveries; null without a failed or a pending one. */
   lastError: string | null;
-  oldestUndeliveredAt: number | null;
+  oldestPendingAt: number | null;
+  lastSuccessAt: number | null;
+  /** Events that can be recovered: failed, dropped, and those of times when the configuration was inactive. */
+  missedEvents: number;
 }
 
 /** Returns the merchant's configurations, oldest first, without deleted ones. */
@@ -61,15 +72,30 @@ export async function listWebhookConfigs(
   options: { includeInactive: boolean },
 ): Promise<ListedConfig[]> {
   const isListed = options.includeInactive ? undefined : eq(webhookConfigs.isActive, true);
-  const pending = sql`from webhook_delivery d
-    where d.merchant_id = webhook_config.merchant_id and d.config_id = webhook_config.id and d.state = 'PENDING'`;
+  const own = sql`d.merchant_id = webhook_config.merchant_id and d.config_id = webhook_config.id`;
+  const pending = sql`from webhook_delivery d where ${own} and d.state = 'PENDING'`;
+  const firstMissed = sql.raw(`limit ${MISSED_MAX}`);
   return db
     .select({
       ...getColumns(webhookConfigs),
-      lastError: sql<string | null>`(select d.last_error ${pending}
+      lastError: sql<
+        string | null
+      >`(select coalesce(d.last_error, 'status ' || d.last_http_status) ${pending}
         and d.attempts > 0 order by d.next_attempt_at desc limit 1)`,
-      oldestUndeliveredAt: sql<number | null>`(
+      oldestPendingAt: sql<number | null>`(
         select floor(extract(epoch from min(d.inserted_at)) * 1000)::float8 ${pending})`,
+      lastSuccessAt: sql<number | null>`(
+        select floor(extract(epoch from max(d.settled_at)) * 1000)::float8
+        from webhook_delivery d where ${own} and d.state = 'DELIVERED')`,
+      missedEvents: sql<number>`(
+        (select count(*) from (
+          select from webhook_delivery d where ${own} and d.state in ('FAILED', 'DROPPED') ${firstMissed}) d)
+        + (select count(*) from (
+          select from outbox_event e
+          where e.merchant_id = webhook_config.merchant_id and e.inserted_at >= webhook_config.missed_since
+            and e.body_deleted_at is null and e.type = any (webhook_config.event_types)
+            and e.stream_id <> webhook_config.id and not exists (
+              select from webhook_delivery d where ${own} and d.event_id = e.id) ${firstMissed}) e))::int`,
     })
     .from(webhookConfigs)
     .where(
@@ -121,6 +147,7 @@ export async function updateWebhookConfig(
         isActive: true,
         deactivatedReason: null,
         ...CLOSED_BREAKER,
+        warnings: 0,
         updatedAt: config.at,
       })
       .where(isConfig(config));
@@ -133,25 +160,47 @@ export async function updateWebhookConfig(
 }
 
 /** Deletes a configuration. Its next drain drops its pending deliveries. False if the merchant has no such configuration. */
-export function deleteWebhookConfig(
+export async function deleteWebhookConfig(
   db: Db,
   config: EndpointRef & { at: number },
 ): Promise<boolean> {
-  return stopDeliveries(db, config, { deletedAt: config.at }, isNull(webhookConfigs.deletedAt));
+  const isListed = isNull(webhookConfigs.deletedAt);
+  return (await stopDeliveries(db, config, { deletedAt: config.at }, isListed)) !== null;
+}
+
+/** Null for an unknown, a deleted and another merchant's configuration. */
+export async function findWebhookConfig(db: Db, ref: EndpointRef): Promise<WebhookConfig | null> {
+  const [row] = await db
+    .select()
+    .from(webhookConfigs)
+    .where(and(isConfig(ref), isNull(webhookConfigs.deletedAt)));
+  return row ?? null;
+}
+
+/** Locks a configuration until the transaction ends, and tells whether it is active. Null for an unknown or deleted one. */
+export async function lockActiveConfig(tx: Db, ref: EndpointRef): Promise<boolean | null> {
+  const [row] = await tx
+    .select({ isActive: webhookConfigs.isActive })
+    .from(webhookConfigs)
+    .where(and(isConfig(ref), isNull(webhookConfigs.deletedAt)))
+    .for('no key update');
+  return row?.isActive ?? null;
 }
 
 /** `updatedAt`: of the configuration at which the attempt was made. */
 export type VersionedOutcome = BreakerOutcome & { updatedAt: number };
 
 /**
- * Applies the outcomes of attempts to the stored breaker, except those sent before the configuration's last change.
- * Returns the breaker before and after, and the time of that change; null for an unknown configuration.
+ * Applies the outcomes of attempts to the stored breaker, except those sent before the configuration's last change, and
+ * stores a due warning. Returns the breaker before and after, and the time of that change; null for an unknown
+ * configuration.
  */
 export async function applyOutcomes(
   db: Db,
   ref: EndpointRef,
   outcomes: readonly VersionedOutcome[],
-): Promise<{ updatedAt: number; before: Breaker; breaker: Breaker } | null> {
+  nowAt: number,
+): Promise<{ updatedAt: number; before: Breaker; breaker: Breaker; isWarned: boolean } | null> {
   return db.transaction(async (tx) => {
     const [stored] = await tx
       .select({
@@ -159,17 +208,36 @@ export async function applyOutcomes(
         consecutiveFailures: webhookConfigs.consecutiveFailures,
         pausedUntil: webhookConfigs.pausedUntil,
         failingSince: webhookConfigs.failingSince,
+        warnings: webhookConfigs.warnings,
+        url: webhookConfigs.url,
       })
       .from(webhookConfigs)
       .where(isConfig(ref))
       .for('no key update');
     if (!stored) return null;
-    const { updatedAt, ...before } = stored;
+    const { updatedAt, warnings: warningsBefore, url, ...before } = stored;
     const breaker = outcomes
       .filter((outcome) => outcome.updatedAt === updatedAt)
       .reduce<Breaker>(afterAttempt, before);
-    await tx.update(webhookConfigs).set(breaker).where(isConfig(ref));
-    return { updatedAt, before, breaker };
+    const { failingSince } = breaker;
+    const warnings = warningsAfter(failingSince, nowAt);
+    const isWarned = failingSince !== null && warnings > warningsBefore;
+    await tx
+      .update(webhookConfigs)
+      .set({ ...breaker, warnings })
+      .where(isConfig(ref));
+    if (isWarned) {
+      const deactivatesAt = failingSince + FAILING_LIMIT_MS;
+      const type = 'webhook.failing';
+      await appendEndpointEvent(tx, ref, {
+        type,
+        at: nowAt,
+        url,
+        failingSinceAt: failingSince,
+        deactivatesAt,
+      });
+    }
+    return { updatedAt, before, breaker, isWarned };
   });
 }
 
@@ -178,26 +246,62 @@ export async function applyOutcomes(
  * and returns false if the configuration was changed after `readUpdatedAt`, the `updatedAt` with which the failed
  * delivery was sent.
  */
-export function deactivateWebhookConfig(
+export async function deactivateWebhookConfig(
   db: Db,
-  config: EndpointRef & { readUpdatedAt: number; reason: string; at: number },
+  config: EndpointRef & { readUpdatedAt: number; reason: DeactivationReason; at: number },
 ): Promise<boolean> {
-  const isUnchanged = eq(webhookConfigs.updatedAt, config.readUpdatedAt);
-  return stopDeliveries(db, config, { deactivatedReason: config.reason }, isUnchanged);
+  const { reason, at, readUpdatedAt } = config;
+  const change = {
+    deactivatedReason: reason,
+    missedSince: sql`coalesce(missed_since, ${timestamp(at)})`,
+  };
+  return db.transaction(async (tx) => {
+    const stopped = await stopDeliveries(
+      tx,
+      config,
+      change,
+      eq(webhookConfigs.updatedAt, readUpdatedAt),
+    );
+    if (stopped === null) return false;
+    const { url, failingSince } = stopped;
+    await appendEndpointEvent(tx, config, {
+      type: 'webhook.deactivated',
+      at,
+      url,
+      failingSinceAt: failingSince,
+      reason,
+    });
+    return true;
+  });
+}
+
+function appendEndpointEvent(
+  tx: Db,
+  { merchantId, configId }: EndpointRef,
+  event: Omit<EndpointEventDraft, 'configId'>,
+) {
+  const draft = { ...event, configId };
+  return appendEvents(tx, { merchantId, streamId: configId }, [
+    {
+      type: event.type,
+      occurredAt: event.at,
+      body: (envelope) => endpointEventBody(draft, envelope),
+    },
+  ]);
 }
 
 async function stopDeliveries(
   db: Db,
   config: EndpointRef & { at: number },
-  change: Partial<WebhookConfig>,
+  change: PgUpdateSetSource<typeof webhookConfigs>,
   condition: SQL,
-): Promise<boolean> {
-  const stopped = await db
+): Promise<WebhookConfig | null> {
+  const [stopped] = await db
     .update(webhookConfigs)
     .set({ ...change, isActive: false, updatedAt: config.at })
     .where(and(isConfig(config), condition))
-    .returning({ id: webhookConfigs.id });
-  return stopped.length > 0;
+    .returning();
+  return stopped ?? null;
 }
 
 /** An endpoint that was down for days may have a million pending deliveries, too many for one statement. */

@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
+import type { SQL } from 'drizzle-orm';
 import { HOLDS_BACK_FAILURES } from '../../../domain/delivery-schedule.ts';
 import { OPENS_AFTER_FAILURES } from '../../../domain/endpoint-breaker.ts';
+import type { SendError } from '../../../domain/delivery-schedule.ts';
 import type { EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import type { StreamRef } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
@@ -13,17 +15,21 @@ export interface RecordedAttempt {
   /** The `updatedAt` of the configuration with which the attempt was made. */
   updatedAt: number;
   attempts: number;
+  isManual: boolean;
+  at: number;
   state: DeliveryState;
-  nextAttemptAt: number;
+  /** Null after the last attempt. */
+  nextAttemptAt: number | null;
   httpStatus: number | null;
-  error: string | null;
-  settledAt: number | null;
+  error: SendError | null;
+  durationMs: number;
+  answer: string | null;
 }
 
 /**
  * Stores, in one statement, the attempts at claimed deliveries of one endpoint, and releases claims without an
  * attempt. An attempt that was recorded before, or whose delivery is settled, changes nothing. A failure at a
- * configuration that was changed after `updatedAt` does not count: its delivery is due at the new URL.
+ * configuration that was changed after `updatedAt` does not count and is not logged: its delivery is due at the new URL.
  */
 export async function recordDeliveries(
   db: Db,
@@ -35,7 +41,7 @@ export async function recordDeliveries(
     ...attempt,
     claimedUntil: toTimestamp(attempt.claimedUntil),
     nextAttemptAt: toTimestamp(attempt.nextAttemptAt),
-    settledAt: toTimestamp(attempt.settledAt),
+    at: toTimestamp(attempt.at),
     updatedAt: toTimestamp(attempt.updatedAt),
   }));
   const releasedRows = released.map(({ eventId, claimedUntil }) => ({
@@ -46,18 +52,27 @@ export async function recordDeliveries(
     with attempt as (
       select r.*, r.state = 'DELIVERED' or c.updated_at = r."updatedAt" as counts
       from webhook_config c, jsonb_to_recordset(${JSON.stringify(attemptRows)}::text::jsonb) as r (
-        "eventId" text, "claimedUntil" timestamptz, attempts int, state text,
-        "nextAttemptAt" timestamptz, "httpStatus" int, error text, "settledAt" timestamptz,
-        "updatedAt" timestamptz)
+        "eventId" text, "claimedUntil" timestamptz, attempts int, state text, "isManual" boolean,
+        at timestamptz, "nextAttemptAt" timestamptz, "httpStatus" int, error text, "durationMs" int,
+        answer text, "updatedAt" timestamptz)
       where c.merchant_id = ${merchantId} and c.id = ${configId}
     ), recorded as (
       update webhook_delivery d
-      set attempts = r.attempts, state = r.state, next_attempt_at = r."nextAttemptAt",
-        last_http_status = r."httpStatus", last_error = r.error, settled_at = r."settledAt",
-        claimed_until = null
+      set attempts = r.attempts, state = r.state, next_attempt_at = coalesce(r."nextAttemptAt", r.at),
+        last_http_status = r."httpStatus", last_error = r.error, claimed_until = null,
+        settled_at = case when r.state <> 'PENDING' then r.at end,
+        duration_ms = case when r.state = 'DELIVERED' then r."durationMs" end,
+        answer = case when r.state = 'DELIVERED' then r.answer end
       from attempt r
       where r.counts and d.merchant_id = ${merchantId} and d.config_id = ${configId}
         and d.event_id = r."eventId" and d.state = 'PENDING' and d.attempts = r.attempts - 1
+      returning r.*
+    ), logged as (
+      insert into webhook_attempt (merchant_id, event_id, config_id, attempt, is_manual, at, http_status,
+        error, duration_ms, answer, next_attempt_at)
+      select ${merchantId}, r."eventId", ${configId}, r.attempts, r."isManual", r.at, r."httpStatus",
+        r.error, r."durationMs", r.answer, r."nextAttemptAt"
+      from recorded r where r.state <> 'DELIVERED'
     ), released as (
       select "eventId", "claimedUntil" from attempt where not counts
       union all
@@ -97,12 +112,14 @@ export async function endpointBacklog(
         end as head_due_at,
         min(next_attempt_at) filter (where not holds and not is_claimed) as other_due_at
       from (
-        select stream_id, attempts, next_attempt_at, attempts < ${HOLDS_BACK_FAILURES} as holds,
+        select stream_id, is_resent, next_attempt_at,
+          attempts - resent_after as attempts,
+          attempts - resent_after < ${HOLDS_BACK_FAILURES} as holds,
           coalesce(claimed_until > now(), false) as is_claimed
         from webhook_delivery
         where merchant_id = ${merchantId} and config_id = ${configId} and state = 'PENDING'
       ) d
-      group by stream_id
+      group by stream_id, is_resent
     ), whole as (
       select coalesce(sum(pending), 0)::int as remaining,
         coalesce(bool_or(is_claimed), false) as is_claimed,
@@ -140,6 +157,10 @@ function isNotPaused(at: number) {
     or c.paused_until is null or c.paused_until <= ${timestamp(at)})`;
 }
 
+/** SQL: whether later deliveries of the stream wait for this one, those sent again only for each other. */
+export const holdsBack = (delivery: string): SQL =>
+  sql.raw(`(${delivery}.attempts - ${delivery}.resent_after < ${HOLDS_BACK_FAILURES})`);
+
 /** A delivery or a probe that is overdue by more than this time, in ms, counts as stalled. */
 const STALLED_AFTER_MS = 30_000;
 
@@ -166,7 +187,7 @@ export async function stalledEndpoints(
             select from webhook_delivery b
             where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
               and b.config_id = d.config_id and b.state = 'PENDING'
-              and b.sequence < d.sequence and b.attempts < ${HOLDS_BACK_FAILURES}
+              and b.is_resent = d.is_resent and b.sequence < d.sequence and ${holdsBack('b')}
               and (b.next_attempt_at >= ${before} or b.claimed_until > now())))
       and not exists (
         select from webhook_delivery d

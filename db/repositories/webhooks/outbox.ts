@@ -24,8 +24,8 @@ export interface EventCause {
 const SEQUENCE = String(Number.MAX_SAFE_INTEGER);
 
 /**
- * Stores events of one stream in the caller's transaction, with a pending delivery for every active configuration. The
- * counter's row stays locked, so the sequence order is the commit order. A repeat would store them again. With a
+ * Stores events of one stream in the caller's transaction, with a pending delivery for every active configuration, but
+ * not for the one that the stream is about. The counter's row stays locked, so the sequence order is the commit order. A repeat would store them again. With a
  * `cause`, ids are the same after a restore; it must not cause two events of one type.
  */
 export async function appendEvents(
@@ -65,7 +65,7 @@ export async function appendEvents(
     select e.merchant_id, e.id, c.id, e.stream_id, e.sequence, 'PENDING'
     from stored e
     join webhook_config c on c.merchant_id = e.merchant_id and e.type = any (c.event_types)
-    where c.is_active and c.deleted_at is null`);
+    where c.is_active and c.deleted_at is null and c.id <> e.stream_id`);
 }
 
 function hashOf(text: string): RandomBytes {

@@ -122,6 +122,8 @@ interface Settings {
   unpaidFrom: string;
   jitter: string;
   paymentMethods: string[];
+  keepEvents: number | null;
+  keepAttempts: number | null;
   logo: string | null;
   colour: string | null;
   terms: string | null;
@@ -134,6 +136,8 @@ const DEFAULTS: Settings = {
   unpaidFrom: 'first_decline',
   jitter: 'auto',
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
+  keepEvents: null,
+  keepAttempts: null,
   logo: null,
   colour: null,
   terms: null,
@@ -176,6 +180,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
   unpaid from      first_decline
   jitter           auto
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
+  keep events      as the workers are configured
+  keep attempts    as the workers are configured
   logo             none
   colour           none
   terms            none
@@ -219,6 +225,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
   unpaid from      retries_exhausted
   jitter           0
   payment methods  CARD,GOOGLE_PAY
+  keep events      as the workers are configured
+  keep attempts    as the workers are configured
   logo             none
   colour           none
   terms            none

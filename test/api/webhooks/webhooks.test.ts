@@ -55,6 +55,8 @@ test('the secret of a webhook configuration is listed masked and stored encrypte
     subscribedEventTypes: ['intent.success'],
     isActive: true,
     breaker: 'CLOSED',
+    state: 'HEALTHY',
+    missedEvents: 0,
   });
   expect((await row(api, id)).sealedSigner.toString('latin1')).not.toContain(SECRET);
 });
@@ -124,7 +126,7 @@ test('an inactive webhook configuration is listed only on request [IF-4.14, D-55
     merchantId,
     configId: id,
     readUpdatedAt: (await row(api, id)).updatedAt,
-    reason: '410 Gone',
+    reason: 'endpoint_gone',
     at: Date.now(),
   });
   const has = async (query: string) =>
@@ -194,7 +196,7 @@ test('a merchant gets at most 20 webhook configurations, inactive ones included,
     .from(webhookConfigs)
     .where(eq(webhookConfigs.merchantId, other.merchantId));
   const ref = { merchantId: other.merchantId, configId: first!.id };
-  const failed = { readUpdatedAt: first!.updatedAt, reason: 'status 410', at: 1 };
+  const failed = { readUpdatedAt: first!.updatedAt, reason: 'endpoint_gone', at: 1 } as const;
   await deactivateWebhookConfig(api.db, { ...ref, ...failed });
 
   const answers = await Promise.all(Array.from({ length: 5 }, () => untilAvailable(post)));

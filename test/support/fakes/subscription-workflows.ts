@@ -88,6 +88,10 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     async breakerClosed(endpoint) {
       calls.push({ name: 'breakerClosed', ref: endpoint });
     },
+    async ping(endpoint) {
+      calls.push({ name: 'ping', ref: endpoint });
+      return { httpStatus: 200, error: null, durationMs: 7, answer: 'ok' };
+    },
   };
   return {
     ...workflows,

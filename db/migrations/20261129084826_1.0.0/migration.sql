@@ -463,6 +463,21 @@ CREATE TABLE "outbox_event" (
 	CONSTRAINT "outbox_event_pkey" PRIMARY KEY("merchant_id","id")
 );
 --> statement-breakpoint
+CREATE TABLE "webhook_attempt" (
+	"merchant_id" text,
+	"event_id" text,
+	"config_id" text,
+	"attempt" integer,
+	"is_manual" boolean NOT NULL,
+	"at" timestamp(3) with time zone NOT NULL,
+	"http_status" integer,
+	"error" text,
+	"duration_ms" integer NOT NULL,
+	"answer" text,
+	"next_attempt_at" timestamp(3) with time zone,
+	CONSTRAINT "webhook_attempt_pkey" PRIMARY KEY("merchant_id","event_id","config_id","attempt")
+);
+--> statement-breakpoint
 CREATE TABLE "webhook_config" (
 	"merchant_id" text,
 	"id" text,
@@ -476,10 +491,13 @@ CREATE TABLE "webhook_config" (
 	"failing_since" timestamp(3) with time zone,
 	"consecutive_failures" integer DEFAULT 0 NOT NULL,
 	"paused_until" timestamp(3) with time zone,
+	"warnings" integer DEFAULT 0 NOT NULL,
+	"missed_since" timestamp(3) with time zone,
 	"created_at" timestamp(3) with time zone NOT NULL,
 	"updated_at" timestamp(3) with time zone NOT NULL,
 	"deleted_at" timestamp(3) with time zone,
-	CONSTRAINT "webhook_config_pkey" PRIMARY KEY("merchant_id","id")
+	CONSTRAINT "webhook_config_pkey" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "webhook_config__deactivated_reason__ck" CHECK ("deactivated_reason" in ('endpoint_gone', 'failing_for_five_days'))
 );
 --> statement-breakpoint
 CREATE TABLE "webhook_delivery" (
@@ -490,14 +508,28 @@ CREATE TABLE "webhook_delivery" (
 	"sequence" bigint NOT NULL,
 	"state" text NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
+	"is_resent" boolean DEFAULT false NOT NULL,
+	"resent_after" integer DEFAULT 0 NOT NULL,
+	"recovery_id" text,
 	"next_attempt_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	"last_http_status" integer,
 	"last_error" text,
+	"duration_ms" integer,
+	"answer" text,
 	"settled_at" timestamp(3) with time zone,
 	"claimed_until" timestamp(3) with time zone,
 	"inserted_at" timestamp(3) with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "webhook_delivery_pkey" PRIMARY KEY("merchant_id","event_id","config_id"),
 	CONSTRAINT "webhook_delivery__state__ck" CHECK ("state" in ('PENDING', 'DELIVERED', 'FAILED', 'DROPPED'))
+);
+--> statement-breakpoint
+CREATE TABLE "webhook_recovery" (
+	"merchant_id" text,
+	"id" text,
+	"config_id" text NOT NULL,
+	"events" integer NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "webhook_recovery_pkey" PRIMARY KEY("merchant_id","id")
 );
 --> statement-breakpoint
 CREATE UNIQUE INDEX "checkout_session__token__uq" ON "checkout_session" ("token_hash");--> statement-breakpoint
@@ -562,10 +594,14 @@ CREATE INDEX "feed_entry__unnumbered__idx" ON "feed_entry" ("merchant_id","strea
 CREATE UNIQUE INDEX "feed_entry__position__uq" ON "feed_entry" ("merchant_id","position") WHERE "position" is not null;--> statement-breakpoint
 CREATE INDEX "feed_entry__stream__idx" ON "feed_entry" ("merchant_id","stream_id","position") WHERE "position" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "outbox_event__sequence__uq" ON "outbox_event" ("merchant_id","stream_id","sequence");--> statement-breakpoint
-CREATE INDEX "outbox_event__body__idx" ON "outbox_event" ("inserted_at") WHERE "body_deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "outbox_event__body__idx" ON "outbox_event" ("merchant_id","inserted_at") WHERE "body_deleted_at" is null;--> statement-breakpoint
+CREATE INDEX "webhook_attempt__endpoint__idx" ON "webhook_attempt" ("merchant_id","config_id","at");--> statement-breakpoint
 CREATE INDEX "webhook_config__active__idx" ON "webhook_config" ("merchant_id","is_active");--> statement-breakpoint
 CREATE INDEX "webhook_delivery__pending_stream__idx" ON "webhook_delivery" ("merchant_id","stream_id","config_id","sequence") WHERE "state" = 'PENDING';--> statement-breakpoint
-CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" ("merchant_id","config_id","next_attempt_at") WHERE "state" = 'PENDING';--> statement-breakpoint
+CREATE INDEX "webhook_delivery__pending_endpoint__idx" ON "webhook_delivery" ("merchant_id","config_id","is_resent","next_attempt_at") WHERE "state" = 'PENDING';--> statement-breakpoint
+CREATE INDEX "webhook_delivery__delivered__idx" ON "webhook_delivery" ("merchant_id","config_id","settled_at") WHERE "state" = 'DELIVERED';--> statement-breakpoint
+CREATE INDEX "webhook_delivery__missed__idx" ON "webhook_delivery" ("merchant_id","config_id") WHERE "state" in ('FAILED', 'DROPPED');--> statement-breakpoint
+CREATE INDEX "webhook_delivery__recovery__idx" ON "webhook_delivery" ("merchant_id","recovery_id") WHERE "recovery_id" is not null;--> statement-breakpoint
 ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session__subscription_id__fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "subscription"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session__intent_id__fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "payment_intent"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session__setup_method_id__fk" FOREIGN KEY ("merchant_id","setup_method_id") REFERENCES "setup_method"("merchant_id","id");--> statement-breakpoint
@@ -594,5 +630,6 @@ ALTER TABLE "test_clock" ADD CONSTRAINT "test_clock_merchant_id_merchant_id_fkey
 ALTER TABLE "webhook_config" ADD CONSTRAINT "webhook_config_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery__event_id__fk" FOREIGN KEY ("merchant_id","event_id") REFERENCES "outbox_event"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "webhook_delivery" ADD CONSTRAINT "webhook_delivery__config_id__fk" FOREIGN KEY ("merchant_id","config_id") REFERENCES "webhook_config"("merchant_id","id");--> statement-breakpoint
+ALTER TABLE "webhook_recovery" ADD CONSTRAINT "webhook_recovery__config_id__fk" FOREIGN KEY ("merchant_id","config_id") REFERENCES "webhook_config"("merchant_id","id");--> statement-breakpoint
 -- drizzle-kit cannot declare this. It leaves room for changed rows, which then need no new index entries.
 ALTER TABLE "subscription" SET (fillfactor = 70);
