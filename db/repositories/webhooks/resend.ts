@@ -1,9 +1,9 @@
-import { sql } from 'drizzle-orm';
+import { and, gte, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import type { Db } from '../../client.ts';
-import { webhookRecoveries } from '../../schema/webhooks.ts';
-import { findRecord, timestamp } from '../records.ts';
+import { webhookConfigs, webhookRecoveries } from '../../schema/webhooks.ts';
+import { findRecord, isRecord, timestamp } from '../records.ts';
 import { DELIVERED } from './attempts.ts';
 import { lockActiveConfig } from './configs.ts';
 
@@ -34,10 +34,21 @@ export async function recoverMissed(
   tx: Db,
   request: RecoveryRequest,
 ): Promise<{ events: number } | 'inactive' | null> {
-  const { merchantId, configId, recoveryId: id, at: createdAt } = request;
+  const { merchantId, configId, recoveryId: id, kinds, sinceAt, at: createdAt } = request;
   const isActive = await lockActiveConfig(tx, request);
   if (isActive !== true) return isActive === null ? null : 'inactive';
   const events = await sendAgain(tx, request, missedEvents(request), id);
+  if (kinds.includes('missing') && events < RECOVERED_MAX) {
+    await tx
+      .update(webhookConfigs)
+      .set({ missedSince: null })
+      .where(
+        and(
+          isRecord(webhookConfigs, merchantId, configId),
+          gte(webhookConfigs.missedSince, sinceAt),
+        ),
+      );
+  }
   await tx.insert(webhookRecoveries).values({ merchantId, id, configId, events, createdAt });
   return { events };
 }
