@@ -53,11 +53,14 @@ const DeliveryAttempt = z
   .meta({ id: 'DeliveryAttempt' });
 
 function presentAttempt(attempt: Attempt): z.input<typeof DeliveryAttempt> {
-  const { configId, isManual, httpStatus, error, answer, nextAttemptAt, ...rest } = attempt;
+  const { httpStatus, error, answer, nextAttemptAt } = attempt;
   return {
-    ...rest,
-    webhookConfigId: configId,
-    manual: isManual,
+    eventId: attempt.eventId,
+    webhookConfigId: attempt.configId,
+    attempt: attempt.attempt,
+    manual: attempt.isManual,
+    at: attempt.at,
+    durationMs: attempt.durationMs,
     ...withoutNulls({ httpStatus, error, answer, nextAttemptAt }),
   };
 }
