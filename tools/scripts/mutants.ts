@@ -28,18 +28,15 @@ interface TestResults {
 
 const program = commandLine(
   'run mutants',
-  'Plants defects in a copy of this checkout; a test must detect each.',
-)
-  .option('--only <text>', 'plant only the defects whose description contains this text')
-  .option('--report <file>', 'write the table as Markdown');
+  'Plants the defects of tools/proof/mutants/planted.ts in a copy of this checkout; a test must detect each.',
+).option('--only <text>', 'plant only the defects whose description contains this text');
 
 await runScript(async () => {
-  const { only = '', report } = program.parse().opts<{ only?: string; report?: string }>();
+  const { only = '' } = program.parse().opts<{ only?: string }>();
   const chosen = MUTANTS.filter(({ defect }) => defect.includes(only));
   const folder = mkdtempSync(join(tmpdir(), 'perennial-mutants-'));
   try {
     copyCheckout(folder);
-    const lines: string[] = [];
     let isFine = true;
     for (const test of new Set(chosen.map((mutant) => mutant.test))) {
       const { failed, passed } = await runTest(folder, test);
@@ -56,10 +53,7 @@ await runScript(async () => {
       isFine &&= first !== undefined;
       const noticed = first === undefined ? 'NO TEST NOTICED' : `${failed.length}: ${first}`;
       print(`  ${mark(first !== undefined)} ${mutant.defect}\n       ${styled('dim', noticed)}`);
-      const proof = first === undefined ? 'NO TEST' : `\`${test}\``;
-      lines.push(`| ${mutant.defect} | \`${mutant.file}\` | ${proof} |`);
     }
-    if (report !== undefined) writeFileSync(report, table(lines));
     print();
     return isFine ? 0 : 1;
   } finally {
@@ -129,18 +123,4 @@ function readResults(file: string): TestResults {
     failed: tests.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName),
     passed: tests.filter(({ status }) => status === 'passed').length,
   };
-}
-
-function table(lines: readonly string[]): string {
-  return [
-    '# Planted defects',
-    '',
-    '`npm run mutants -- --report docs/mutants.md` plants each of these defects, one at a time, in a copy of the',
-    'checkout, runs the tests that must detect it, and writes this page.',
-    '',
-    '| Defect | Where | Detected by |',
-    '|---|---|---|',
-    ...lines,
-    '',
-  ].join('\n');
 }
