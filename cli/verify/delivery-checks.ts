@@ -4,6 +4,9 @@ import { PAID_BEFORE } from './sql-parts.ts';
 /** Longer than a dead worker's claim (45 s), a failing endpoint's probe (72 s) and the next sweep (40 s) together. */
 const REPAIRED = `interval '10 minutes'`;
 
+/** A slow endpoint may need hours for a recovery of 100,000 events, which give way to new ones. */
+const RESENT = `interval '1 day'`;
+
 /** An UNKNOWN attempt or refund goes to REVIEW after 24 h of look-ups without an answer. */
 const LOOKED_UP = `interval '26 hours'`;
 
@@ -18,6 +21,26 @@ export const deliveryChecks: readonly Check[] = [
         on e.merchant_id = s.merchant_id and e.stream_id = s.id
       group by s.merchant_id, s.id, s.last_sequence
       having count(e.id) <> s.last_sequence or min(e.sequence) <> 1 or max(e.sequence) <> s.last_sequence`,
+  },
+  {
+    invariant: 5,
+    counted: `select count(*) as n from feed_entry`,
+    wrong: `select format('%s is in %s entries of the feed', e.id, count(f.events)) as wrong
+      from outbox_event e left join feed_entry f on f.merchant_id = e.merchant_id and f.stream_id = e.stream_id
+        and e.sequence >= f.first_sequence and e.sequence < f.first_sequence + f.events
+      group by e.merchant_id, e.id having count(f.events) <> 1
+      union all
+      select format('the feed has event %s of %s before an earlier one', first_sequence, stream_id) from (
+        select *, lag(position) over (partition by merchant_id, stream_id order by first_sequence) as before
+        from feed_entry) f
+      where before > position or (before is null and position is not null and exists (
+        select from feed_entry b where b.merchant_id = f.merchant_id and b.stream_id = f.stream_id
+          and b.first_sequence < f.first_sequence))
+      union all
+      select format('two events of %s have the position %s', merchant_id, position) from (
+        select *, lag(position + events) over (partition by merchant_id order by position) as upto
+        from feed_entry where position is not null) f
+      where upto > position`,
   },
   {
     invariant: 5,
@@ -51,7 +74,7 @@ export const deliveryChecks: readonly Check[] = [
         and c.updated_at < e.inserted_at - interval '1 minute'
       left join webhook_delivery d
         on d.merchant_id = e.merchant_id and d.event_id = e.id and d.config_id = c.id
-      where d.event_id is null and e.body_deleted_at is null`,
+      where d.event_id is null and e.body_deleted_at is null and e.stream_id <> c.id`,
   },
   {
     invariant: 5,
@@ -124,12 +147,14 @@ export const deliveryChecks: readonly Check[] = [
     counted: `select count(*) as n from webhook_delivery where state = 'PENDING'`,
     wrong: `select format('event %s for %s was due at %s', d.event_id, d.config_id, d.next_attempt_at) as wrong
       from webhook_delivery d
-      where d.state = 'PENDING' and d.next_attempt_at < now() - ${REPAIRED}
+      where d.state = 'PENDING'
+        and d.next_attempt_at < now() - case when d.is_resent then ${RESENT} else ${REPAIRED} end
         and not exists (
           select from webhook_delivery before
           where before.merchant_id = d.merchant_id and before.stream_id = d.stream_id
             and before.config_id = d.config_id and before.state = 'PENDING'
-            and before.sequence < d.sequence and before.attempts < 3)
+            and before.is_resent = d.is_resent and before.sequence < d.sequence
+            and before.attempts - before.resent_after < 3)
         and not exists (
           select from webhook_config down
           where down.merchant_id = d.merchant_id and down.id = d.config_id

@@ -351,6 +351,18 @@ const DAMAGES: Damage[] = [
     found: [/^5: evt_\w+ \([a-z._]+\) has no delivery to whc_\w+$/],
   },
   {
+    name: 'an event that is not in the feed',
+    damage: `delete from feed_entry where stream_id = ${PAYING} and first_sequence = 1`,
+    found: [/^5: evt_\w+ is in 0 entries of the feed$/, /^5: evt_\w+ is in 0 entries of the feed$/],
+  },
+  {
+    name: 'a feed in which a stream is not in sequence',
+    damage: `update feed_entry set position = 1000000 + first_sequence, mark = 1 where stream_id = ${PAYING};
+      update feed_entry set position = 900000 where stream_id = ${PAYING}
+        and first_sequence = (select max(first_sequence) from feed_entry where stream_id = ${PAYING})`,
+    found: [/^5: the feed has event \d+ of sub_\w+ before an earlier one$/],
+  },
+  {
     name: 'a paid cycle without its entry in the ledger',
     damage: `delete from subscription_entry where facts->>'intentId' = ${SECOND_PAID}`,
     found: [/^8: sub_\w+: version 7 follows version 3$/],
@@ -427,6 +439,7 @@ const DAMAGED = [
   'refund',
   'event_stream',
   'outbox_event',
+  'feed_entry',
   'webhook_config',
   'webhook_delivery',
   'sandbox_gateway.charge',

@@ -219,7 +219,7 @@ test('rows that need an operator, and endpoints in trouble, are counted with the
   // An open breaker is the endpoint's own trouble.
   expect((await page()).get('perennial_webhook_oldest_due_seconds')).toBe(0);
   await env.db.execute(
-    sql`update webhook_config set is_active = false, deactivated_reason = 'failed'`,
+    sql`update webhook_config set is_active = false, deactivated_reason = 'endpoint_gone'`,
   );
   await expect.poll(async () => (await page()).get('perennial_webhook_endpoints_disabled')).toBe(1);
   expect((await page()).get('perennial_webhook_endpoints_failing')).toBe(0);

@@ -134,7 +134,7 @@ function readReviews(db: Db): Promise<Waiting> {
 
 /**
  * A due delivery behind an earlier one of its stream that waits for its own next attempt is held back. An open breaker
- * sends one attempt at a time, so its endpoint's deliveries count as its own trouble.
+ * sends one attempt at a time, so its endpoint's deliveries count as its own trouble. What is sent again may wait.
  */
 async function readEndpoints(db: Db) {
   const [row] = await db.execute<{
@@ -150,11 +150,11 @@ async function readEndpoints(db: Db) {
       select d.next_attempt_at as at from webhook_delivery d
       where c.is_active and c.consecutive_failures < ${OPENS_AFTER_FAILURES}
         and d.merchant_id = c.merchant_id and d.config_id = c.id and d.state = 'PENDING'
-        and d.next_attempt_at < now()
+        and d.next_attempt_at < now() and not d.is_resent
         and not exists (
           select from webhook_delivery b
           where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
-            and b.config_id = d.config_id and b.state = 'PENDING'
+            and b.config_id = d.config_id and b.state = 'PENDING' and not b.is_resent
             and b.sequence < d.sequence and b.attempts < ${HOLDS_BACK_FAILURES}
             and b.next_attempt_at >= now())
       order by d.next_attempt_at limit 1) due on true
