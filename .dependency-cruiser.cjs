@@ -294,6 +294,7 @@ module.exports = {
   forbidden: [...domain, ...workflows, ...sides, ...processes, ...tools, ...everywhere],
   options: {
     doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^client/dist/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: {

@@ -159,7 +159,7 @@ function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((done, fail) => {
     const stop = (): void => {
       clearTimeout(timer);
-      fail(signal?.reason as unknown as Error);
+      fail(signal?.reason);
     };
     const timer = setTimeout(() => {
       signal?.removeEventListener('abort', stop);

@@ -3,8 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { expect } from 'vitest';
-import { test as base } from 'vitest';
+import { expect, test as base } from 'vitest';
 
 const execute = promisify(execFile);
 const program = (name: string): string => resolve('node_modules/.bin', name);
@@ -59,7 +58,7 @@ const CONFIG = {
 };
 
 /** The packed client, and a project that installed it. */
-const test = base.extend('project', { scope: 'file' }, async ({}, { onCleanup }) => {
+const test = base.extend('project', { scope: 'file' }, async (_, { onCleanup }) => {
   const folder = await mkdtemp(join(tmpdir(), 'client-package-'));
   onCleanup(() => rm(folder, { recursive: true }));
   const cwd = join(folder, 'project');
