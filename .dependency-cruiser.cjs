@@ -30,6 +30,7 @@ const foldersBut = (...allowed) => {
     'runtime',
     'temporal',
     'cli',
+    'client',
     'tools',
     'test',
   ];
@@ -216,6 +217,12 @@ const processes = [
 
 const tools = [
   rule(
+    'client-imports-nothing',
+    'Merchants install client/ alone. It imports no other folder and no package.',
+    { path: '^client/' },
+    { pathNot: '^client/', dependencyTypesNot: ['core'] },
+  ),
+  rule(
     'services-know-no-command',
     'A command of an operator is a process of its own, on top of what the services use.',
     { pathNot: '^(cli|tools|test)/' },
@@ -287,6 +294,7 @@ module.exports = {
   forbidden: [...domain, ...workflows, ...sides, ...processes, ...tools, ...everywhere],
   options: {
     doNotFollow: { path: 'node_modules' },
+    exclude: { path: '^client/dist/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: {

@@ -5,23 +5,18 @@
  *
  * Reads API_URL, KEY_ID and SECRET from the environment, else from .data/demo.json. Prints one line for each
  * step, and stops with exit code 1 at the first answer or event that is not as expected. A test clock lets the
- * months pass. The types of api.d.ts are generated from /openapi.json.
+ * months pass.
  */
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import createClient from 'openapi-fetch';
-import type { components, paths } from './api.d.ts';
+import { createClient, PerennialError } from '../../client/index.ts';
+import type { Event, IntentEvent, Subscription, SubscriptionEvent } from '../../client/index.ts';
 import { expectSame } from './checks.ts';
 import { Inbox } from './inbox.ts';
-import type { Event, EventType } from './inbox.ts';
+import type { EventType } from './inbox.ts';
 import { payAt } from './payer.ts';
 
-type Subscription = components['schemas']['Subscription'];
-type IntentEvent = components['schemas']['IntentEvent'];
-type SubscriptionEvent = components['schemas']['SubscriptionEvent'];
-
-const GIVE_UP_AFTER_MS = 60_000;
 const TYPES = [
   'intent.success',
   'intent.failed',
@@ -44,51 +39,13 @@ const TERMS = {
 } as const;
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
 
-const settings = readSettings();
-const client = createClient<paths>({ baseUrl: settings.apiUrl, fetch: persistently });
-client.use({
-  onRequest({ request }) {
-    const user = Buffer.from(`${settings.keyId}:${settings.secret}`).toString('base64');
-    request.headers.set('Authorization', `Basic ${user}`);
-    if (request.method === 'POST') request.headers.set('Idempotency-Key', randomUUID());
-    return request;
-  },
-});
+const client = createClient(readSettings());
 const inbox = new Inbox();
 
 function readSettings(): { apiUrl: string; keyId: string; secret: string } {
   const { API_URL, KEY_ID, SECRET } = process.env;
   if (API_URL && KEY_ID && SECRET) return { apiUrl: API_URL, keyId: KEY_ID, secret: SECRET };
   return JSON.parse(readFileSync('.data/demo.json', 'utf8'));
-}
-
-/** Repeats a request until it has a definite answer. Its Idempotency-Key makes the repeat harmless. */
-async function persistently(request: Request): Promise<Response> {
-  const giveUpAt = Date.now() + GIVE_UP_AFTER_MS;
-  for (;;) {
-    const signal = AbortSignal.timeout(GIVE_UP_AFTER_MS);
-    const answer = await fetch(request.clone(), { signal }).catch((error: unknown) => error);
-    const isAnswer = answer instanceof Response;
-    if (isAnswer && (await isDefinite(answer))) return answer;
-    if (Date.now() > giveUpAt) throw new Error(`no answer of ${request.url}`, { cause: answer });
-    const waitSeconds = Number((isAnswer && answer.headers.get('retry-after')) || 1);
-    await sleep(waitSeconds * 1_000);
-  }
-}
-
-async function isDefinite(answer: Response): Promise<boolean> {
-  if (answer.status === 400) {
-    const { errorCode } = (await answer.clone().json()) as { errorCode: string };
-    return errorCode !== 'payment_outcome_pending';
-  }
-  return answer.status < 500 && answer.status !== 409 && answer.status !== 429;
-}
-
-/** The answer's body. Throws if the request was refused. */
-async function dataOf<Data>(call: Promise<{ data?: Data; error?: unknown; response: Response }>) {
-  const { data, error, response } = await call;
-  if (data !== undefined) return data;
-  throw new Error(`${response.url}: ${response.status} ${JSON.stringify(error)}`);
 }
 
 const at = (instant: string): number => Date.parse(instant);
@@ -114,11 +71,10 @@ class Life {
     this.now = at(until);
     const { testClockId } = this;
     const body = { testClockId, to: this.now };
-    let clock = await dataOf(client.POST('/test-clock/advance', { body }));
+    let clock = await client.advanceTestClock({ body });
     while (clock.status === 'ADVANCING') {
       await sleep(1_000);
-      const params = { path: { testClockId } };
-      clock = await dataOf(client.GET('/test-clock/{testClockId}', { params }));
+      clock = await client.getTestClock({ path: { testClockId } });
     }
   }
 
@@ -143,18 +99,16 @@ class Life {
   }
 
   async expectFields(fields: Partial<Subscription>): Promise<void> {
-    const params = { path: { subscriptionId: this.id } };
-    const path = '/subscription/get-subscription/{subscriptionId}';
-    const read = await dataOf(client.GET(path, { params }));
+    const read = await client.getSubscription({ path: { subscriptionId: this.id } });
     expectSame('subscription', read, { ...read, ...fields });
   }
 }
 
 async function subscribe(): Promise<Life> {
   const now = at('2027-01-31T12:00Z');
-  const { testClockId } = await dataOf(client.POST('/test-clock/create', { body: { now } }));
+  const { testClockId } = await client.createTestClock({ body: { now } });
   const order = { ...TERMS, customerDetails: ADA, testClockId };
-  const created = await dataOf(client.POST('/subscription/create', { body: order }));
+  const created = await client.createSubscription({ body: order });
   const life = new Life(created.subscriptionId, testClockId);
   await life.expectFields({ status: 'CREATED', currentPeriodEnd: null });
   step('created', life.id);
@@ -171,7 +125,7 @@ async function subscribe(): Promise<Life> {
 
 async function editAndPause(life: Life): Promise<void> {
   const subscriptionId = life.id;
-  await dataOf(client.POST('/subscription/edit', { body: { subscriptionId, newAmount: 2_499 } }));
+  await client.editSubscription({ body: { subscriptionId, newAmount: 2_499 } });
   await life.passTime('2027-02-28T12:00Z');
   await life.expectEvents(...PAID);
   expectSame('amount', life.lastEvent?.amount, 2_499);
@@ -180,7 +134,7 @@ async function editAndPause(life: Life): Promise<void> {
   await life.passTime('2027-03-10T12:00Z');
   const resumeAt = at('2027-04-15T12:00Z');
   const pause = { subscriptionId, resumeAt };
-  await dataOf(client.POST('/subscription/merchant/pause', { body: pause }));
+  await client.pauseSubscription({ body: pause });
   await life.expectEvents('subscription.paused');
   await life.expectFields({ status: 'PAUSED', resumeAt, nextPaymentDate: null });
   life.expectAccess(true);
@@ -195,7 +149,7 @@ async function editAndPause(life: Life): Promise<void> {
 async function recoverFromDeclines(life: Life): Promise<void> {
   const subscriptionId = life.id;
   const decline = { subscriptionId, code: 'insufficient_funds', count: 2 } as const;
-  await dataOf(client.POST('/test-helpers/decline-next', { body: decline }));
+  await client.declineNext({ body: decline });
   await life.passTime('2027-05-15T12:00Z');
   await life.expectEvents('intent.failed', 'subscription.unpaid');
   expectSame('reason', life.lastEvent?.errorCode, 'insufficient_funds');
@@ -206,7 +160,7 @@ async function recoverFromDeclines(life: Life): Promise<void> {
   step('declined', 'on 15 May and four hours later: insufficient_funds; UNPAID');
 
   const body = { subscriptionId };
-  const retry = await dataOf(client.POST('/subscription/manual-retry', { body }));
+  const retry = await client.retrySubscriptionPayment({ body });
   const { success, status, errorCode } = retry;
   expectSame('retry', [success, status, errorCode], [true, 'ACTIVE', null]);
   await life.expectEvents(...PAID, 'subscription.active');
@@ -215,7 +169,7 @@ async function recoverFromDeclines(life: Life): Promise<void> {
   step('retried', 'by hand: paid; ACTIVE until 15 June');
 
   const part = { xIntentId: life.lastIntentEvent?.intentId ?? '', amount: 1_000 };
-  const refund = await dataOf(client.POST('/payments/merchant/refund', { body: part }));
+  const refund = await client.refundIntent({ body: part });
   expectSame('refund', [refund.amount, refund.currency], [1_000, 'USD']);
   await life.expectEvents('intent.refunded');
   expectSame('intent', life.lastIntentEvent?.status, 'PARTIALLY_REFUNDED');
@@ -225,7 +179,7 @@ async function recoverFromDeclines(life: Life): Promise<void> {
 async function cancelAtPeriodEnd(life: Life): Promise<void> {
   const subscriptionId = life.id;
   const cancel = { subscriptionId, atPeriodEnd: true };
-  await dataOf(client.POST('/subscription/merchant/cancel', { body: cancel }));
+  await client.cancelSubscription({ body: cancel });
   const cancelAt = at('2027-06-15T12:00Z');
   await life.expectFields({ status: 'ACTIVE', cancelAt, nextPaymentDate: null });
   await life.passTime('2027-06-15T12:00Z');
@@ -233,11 +187,12 @@ async function cancelAtPeriodEnd(life: Life): Promise<void> {
   expectSame('end', life.lastEvent?.endReason, 'cancelled');
   life.expectAccess(false);
   const edit = { subscriptionId, newAmount: 999 };
-  const refused = await client.POST('/subscription/edit', { body: edit });
-  expectSame('an edit after the end', refused.error?.errorCode, 'operation_not_allowed');
+  const refused = await client.editSubscription({ body: edit }).catch((error: unknown) => error);
+  const code = refused instanceof PerennialError ? refused.errorCode : null;
+  expectSame('an edit after the end', code, 'operation_not_allowed');
   await life.passTime('2028-06-15T12:00Z');
   const query = { subscriptionId, startTime: cancelAt };
-  const later = await dataOf(client.GET('/payments', { params: { query } }));
+  const later = await client.listIntents({ query });
   expectSame('later payments', later.data, []);
   step('cancelled', 'at the end of the period: ENDED on 15 June, and no payment in the next year');
 }
@@ -247,8 +202,7 @@ async function sellByLink(): Promise<void> {
   const receiptId = `order-${randomUUID()}`;
   const expiryDate = Date.now() + 86_400_000;
   const offer = { ...TERMS, receiptId, expiryDate, customerDetails: {} };
-  const path = '/subscription/link/merchant/generate-link';
-  const { shortUrl } = await dataOf(client.POST(path, { body: offer }));
+  const { shortUrl } = await client.generateSubscriptionLink({ body: offer });
   await payAt(shortUrl);
   const events = await inbox.expect('receiptId', receiptId, [...PAID, 'subscription.active']);
   const paid = events.find(isOfIntent);
@@ -256,7 +210,7 @@ async function sellByLink(): Promise<void> {
   const life = new Life(paid?.subscriptionId ?? '');
   await life.expectEvents(...PAID, 'subscription.active');
   const body = { subscriptionId: life.id };
-  await dataOf(client.POST('/subscription/merchant/cancel', { body }));
+  await client.cancelSubscription({ body });
   await life.expectEvents('subscription.ended');
   step('link', `${shortUrl}: one payer subscribed, and is cancelled at once`);
 }
@@ -270,7 +224,7 @@ async function sellOnceByLink(): Promise<void> {
     comments: 'fair in May',
   };
   const body = { ...offer, receiptId, expiryDate: Date.now() + 86_400_000 };
-  const { shortUrl } = await dataOf(client.POST('/link/merchant/generate-link', { body }));
+  const { shortUrl } = await client.generatePaymentLink({ body });
   await payAt(shortUrl);
   const [paid] = (await inbox.expect('receiptId', receiptId, ['intent.success'])).filter(
     isOfIntent,
@@ -284,25 +238,20 @@ async function sellOnceByLink(): Promise<void> {
 }
 
 async function saveACard(): Promise<void> {
-  const { customerId } = await dataOf(
-    client.POST('/customer/create', { body: { customerDetails: ADA } }),
-  );
+  const { customerId } = await client.createCustomer({ body: { customerDetails: ADA } });
   const { currency, callbackUrl } = TERMS;
   const session = { currency, callbackUrl, billingDetails: ADA, customerId };
-  const { setupMethodId, fwdUrl } = await dataOf(
-    client.POST('/setup-method/create', { body: session }),
-  );
+  const { setupMethodId, fwdUrl } = await client.createSetupMethod({ body: session });
   await payAt(fwdUrl);
   await inbox.expect('setupMethodId', setupMethodId, ['setup_method.success']);
-  const methods = '/customer/{customerId}/payment-method-tokens';
-  const saved = await dataOf(client.GET(methods, { params: { path: { customerId } } }));
+  const saved = await client.listPaymentMethodTokens({ path: { customerId } });
   const pmId = saved.data[0]?.paymentMethodId ?? '';
   const charge = { pmId, customerId, currency, amount: 500 };
-  const paid = await dataOf(client.POST('/payments/charge-tokenised-pm', { body: charge }));
+  const paid = await client.chargeTokenisedPaymentMethod({ body: charge });
   expectSame('charge', paid.status, 'SUCCESS');
   const decline = { pmId, code: 'lost_card' } as const;
-  await dataOf(client.POST('/test-helpers/decline-next', { body: decline }));
-  const declined = await dataOf(client.POST('/payments/charge-tokenised-pm', { body: charge }));
+  await client.declineNext({ body: decline });
+  const declined = await client.chargeTokenisedPaymentMethod({ body: charge });
   expectSame('charge', [declined.status, declined.errorCode], ['FAILED', 'lost_card']);
   await inbox.expect('intentId', paid.intentId, ['intent.success']);
   await inbox.expect('intentId', declined.intentId, ['intent.failed']);
@@ -312,7 +261,7 @@ async function saveACard(): Promise<void> {
 // Loopback is allowed on a development server. In production this is a public https URL.
 const endpoint = await inbox.open();
 const body = { endpoint, eventSigner: inbox.signer, subscribedEventTypes: TYPES };
-const { webhookConfigId } = await dataOf(client.POST('/webhook', { body }));
+const { webhookConfigId } = await client.createWebhook({ body });
 try {
   const life = await subscribe();
   await editAndPause(life);
@@ -323,6 +272,6 @@ try {
   await saveACard();
   step('as expected', `${inbox.count()} events, each with both signatures`);
 } finally {
-  await client.DELETE('/webhook/{webhookConfigId}', { params: { path: { webhookConfigId } } });
+  await client.deleteWebhook({ path: { webhookConfigId } });
   inbox.close();
 }

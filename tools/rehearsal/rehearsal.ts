@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import postgres from 'postgres';
 import type { Report } from '../embedded/progress.ts';
 import { loadOrMakeSecrets } from '../embedded/secrets.ts';
-import type { MerchantClientOptions } from '../scripts/client/merchant-client.ts';
+import type { ClientSettings } from '../../client/index.ts';
 import { containerOf, inContainer, inOrder, readComposition } from './composition.ts';
 import type { Container, Image } from './composition.ts';
 import { createMachine } from './machine.ts';
@@ -17,7 +17,7 @@ const JOBS = ['temporal-schema', 'temporal-namespace', 'migrate'];
 /** With these variables, webhooks may go to this machine. */
 export const LOOPBACK = { NODE_ENV: 'test', WEBHOOK_ALLOW_LOOPBACK: 'true' };
 
-export type Merchant = Pick<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'>;
+export type Merchant = Pick<ClientSettings, 'apiUrl' | 'keyId' | 'secret'>;
 
 export interface RehearsalOptions {
   readonly image: Image;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createMerchantClient } from '../scripts/client/merchant-client.ts';
-import type { MerchantClient } from '../scripts/client/merchant-client.ts';
+import { createClient } from '../../client/index.ts';
+import type { Client } from '../../client/index.ts';
 import { subscribe } from '../scripts/client/monthly.ts';
 import { waitFor } from '../scripts/client/wait-for.ts';
 import { BOOK } from './rehearsal.ts';
@@ -30,7 +30,7 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
       select key from sandbox_gateway.charge where outcome = 'succeeded' order by key`;
     return rows.map(({ key }) => key);
   };
-  const client = createMerchantClient({ ...merchant, patienceMs: 60_000 });
+  const client = createClient(merchant);
   const stop = (...names: string[]) => rehearsal.stop(...names);
   const start = async (...names: string[]): Promise<void> => {
     for (const name of names) await rehearsal.up(name);
@@ -51,9 +51,9 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   for (let n = 0; n < SUBSCRIPTIONS; n += 1) ids.push(await subscribe(client));
   const newNextPaymentDate = Date.now() + DUE_AFTER_MS;
   for (const subscriptionId of ids.slice(0, RENEWED)) {
-    await client.post('/subscription/edit', { subscriptionId, newNextPaymentDate });
+    await client.editSubscription({ body: { subscriptionId, newNextPaymentDate } });
   }
-  await client.post('/subscription/merchant/pause', { subscriptionId: ids[6] });
+  await client.pauseSubscription({ body: { subscriptionId: ids[6] ?? '' } });
   await rehearsal.follow('Backups', 0);
   await stop('api', 'worker', 'temporal');
   for (const name of ['perennial', 'temporal', 'temporal_visibility']) {
@@ -64,8 +64,8 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await start('temporal', 'api', 'worker');
   const edit = (dueAfterMs: number) => editAll(client, ids, dueAfterMs);
   await edit(SOON_MS);
-  const charge = { subscriptionId: ids[9], amount: 500, currency: 'USD' };
-  await client.post('/subscription/merchant/one-time-charge', charge);
+  const charge = { subscriptionId: ids[9] ?? '', amount: 500, currency: 'USD' };
+  await client.chargeSubscriptionOnce({ body: charge });
   await subscribe(client);
   const charges = SUBSCRIPTIONS + RENEWED + 4;
   const renewed = async () => ((await keys()).length === charges ? true : undefined);
@@ -98,13 +98,13 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
 }
 
 /** The commands that a restore loses, and that are repeated after it: the dates then are far away. */
-async function editAll(client: MerchantClient, ids: readonly string[], dueAfterMs: number) {
+async function editAll(client: Client, ids: readonly string[], dueAfterMs: number) {
   const newNextPaymentDate = Date.now() + dueAfterMs;
-  await client.post('/subscription/edit', { subscriptionId: ids[0], newAmount: 2_499 });
-  await client.post('/subscription/edit', { subscriptionId: ids[7], newNextPaymentDate });
-  const unpause = { subscriptionId: ids[6], newNextPaymentDate };
-  await client.post('/subscription/merchant/unpause', unpause);
-  await client.post('/subscription/merchant/pause', { subscriptionId: ids[8] });
+  const at = (index: number) => ({ subscriptionId: ids[index] ?? '' });
+  await client.editSubscription({ body: { ...at(0), newAmount: 2_499 } });
+  await client.editSubscription({ body: { ...at(7), newNextPaymentDate } });
+  await client.unpauseSubscription({ body: { ...at(6), newNextPaymentDate } });
+  await client.pauseSubscription({ body: at(8) });
 }
 
 /**

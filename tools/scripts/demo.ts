@@ -2,6 +2,7 @@
 // event. If any of these differs, it lists every difference and exits with 1.
 
 import { randomBytes } from 'node:crypto';
+import { createClient } from '../../client/index.ts';
 import { EVENT_TYPES } from '../../domain/events.ts';
 import { startWebhookReceiver } from './client/webhook-receiver.ts';
 import { findRunningStart } from './client/running-start.ts';
@@ -13,9 +14,6 @@ import type { DemoRun } from './demo/story.ts';
 import { YEAR } from './demo/year.ts';
 import { commandLine } from '../../cli/command-line/options.ts';
 
-/** Time in ms for which a request is repeated when the API answers 429. */
-const RATE_LIMITED_MS = 10_000;
-
 commandLine('run demo', 'A year of a subscription, against a running npm start.').parse();
 
 await runScript(async () => {
@@ -25,16 +23,13 @@ await runScript(async () => {
       'This npm start takes payments at the Stripe double. For the demo, run npm start with DATA_DIR set to a new folder.',
     );
   }
-  // The API allows 10 reads a second of one subscription. Steps that take less than 0.1 s may get 429.
-  const merchant = start.merchant({ patienceMs: RATE_LIMITED_MS, isConflictFinal: true });
+  const merchant = createClient(start.demo);
   const eventSigner = `whsec_${randomBytes(24).toString('base64')}`;
   const receiver = await startWebhookReceiver({ secrets: [eventSigner] });
-  const { webhookConfigId } = await merchant.post<{ webhookConfigId: string }>('/webhook', {
-    endpoint: receiver.url,
-    eventSigner,
-    subscribedEventTypes: EVENT_TYPES,
+  const { webhookConfigId } = await merchant.createWebhook({
+    body: { endpoint: receiver.url, eventSigner, subscribedEventTypes: [...EVENT_TYPES] },
   });
-  const removeWebhook = () => merchant.delete(`/webhook/${webhookConfigId}`);
+  const removeWebhook = () => merchant.deleteWebhook({ path: { webhookConfigId } });
   process.once('SIGINT', () => {
     void removeWebhook().finally(() => process.exit(130));
   });

@@ -11,7 +11,7 @@ import { loadOrMakeSecrets } from '../embedded/secrets.ts';
 import { secretsFile } from '../../cli/command-line/start-secrets.ts';
 import { loadEmbeddedConfig } from '../config.ts';
 import { listOf } from '../../runtime/environment.ts';
-import { createMerchantClient } from './client/merchant-client.ts';
+import { createClient } from '../../client/index.ts';
 import { findRunningStart } from './client/running-start.ts';
 import type { RunningStart } from './client/running-start.ts';
 import { withDatabase } from '../../cli/command-line/servers.ts';
@@ -31,7 +31,6 @@ const DEFAULT_SECONDS = 300;
 const DEFAULT_LIVES = 2_000;
 const WEBHOOK_SECONDS = 45;
 const WEBHOOK_PATHS = '^/webhook';
-const RETRIES_WITHIN_MS = 30_000;
 
 let exitCode = 0;
 const program = commandLine(
@@ -63,7 +62,7 @@ async function fuzzApi(seconds: number): Promise<number> {
   const [payments, webhooks] = await newMerchants(start);
   print('· creating records for the requests');
   const { apiUrl } = start.demo;
-  const client = createMerchantClient({ apiUrl, ...payments, patienceMs: RETRIES_WITHIN_MS });
+  const client = createClient({ apiUrl, ...payments });
   const dictionaries = dictionariesOf(await makeRecords(start, client));
 
   const shared = { python, documentUrl: `${apiUrl}/openapi.json` };

@@ -50,7 +50,7 @@ const vitestOn = ([version = '24', ...args]) => {
 const OPERATOR = 'merchant review audit explain simulate histories replay import verify'.split(' ');
 
 /** Commands that run beside `npm start`. An installation would delete the packages that its processes load. */
-const BESIDE_A_START = [...OPERATOR, 'demo', 'fuzz'];
+const BESIDE_A_START = [...OPERATOR, 'demo', 'listen', 'trigger', 'fuzz'];
 
 const programs = (folder, names) =>
   Object.fromEntries(names.map((name) => [name, tsx(`${folder}/${name}.ts`)]));
@@ -59,7 +59,15 @@ const programs = (folder, names) =>
 const COMMANDS = {
   start: tsx('tools/scripts/start.ts', { endsWithUs: true }),
   ...programs('cli', OPERATOR),
-  ...programs('tools/scripts', ['demo', 'fuzz', 'chaos', 'mutants', 'rehearse']),
+  ...programs('tools/scripts', [
+    'demo',
+    'listen',
+    'trigger',
+    'fuzz',
+    'chaos',
+    'mutants',
+    'rehearse',
+  ]),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
   'bench:migrations': tsx('tools/bench/migrations.ts'),

@@ -369,6 +369,8 @@ Perennial is running (ready after ${seconds} s).
 
   Next, in another terminal:
     npm run demo       a year of a subscription, in seconds
+    npm run listen     every event as it happens; --to forwards it to your program
+    npm run trigger    makes an event of each type happen
     npm run merchant   more merchants, their credentials and settings
 
   Ctrl-C stops everything; the data stays.

@@ -7,6 +7,7 @@ import { controlDouble } from '../../scripts/client/double-control.ts';
 import type { GatewayChoice } from '../../../cli/command-line/options.ts';
 import { sandboxFaults } from './gateway-faults.ts';
 import { stripeFaults } from './stripe-faults.ts';
+import { createClient } from '../../../client/index.ts';
 import { RetryingClient } from './retrying-client.ts';
 import { Killer } from './killer.ts';
 import { SOAK, startSoak } from './soak.ts';
@@ -82,7 +83,7 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const killer = new Killer(start.dataDir, random, system, pause * 1_000);
   const paidCycles = new PaidCycles(new Random(options.seed + 4));
   const receiver = await startUnreliableReceiver(
-    start.merchant(),
+    createClient(demo),
     new Random(options.seed + 2),
     soak ? SOAK.receiver : { fails: 0.2, drops: 0.1 },
     (event) => paidCycles.hear(event),

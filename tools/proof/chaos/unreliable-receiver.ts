@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { EVENT_TYPES } from '../../../domain/events.ts';
 import { startWebhookReceiver } from '../../scripts/client/webhook-receiver.ts';
 import type { ReceivedWebhook } from '../../scripts/client/webhook-receiver.ts';
-import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
+import type { Client } from '../../../client/index.ts';
 import type { Random } from './random.ts';
 
 export interface ReceiverFaults {
@@ -15,7 +15,7 @@ export interface ReceiverFaults {
 
 /** Subscribes to every event type. `hear` gets every received event. */
 export async function startUnreliableReceiver(
-  merchant: MerchantClient,
+  merchant: Client,
   random: Random,
   { fails, drops }: ReceiverFaults,
   hear: (event: ReceivedWebhook['event']) => void,
@@ -29,10 +29,8 @@ export async function startUnreliableReceiver(
     if (random.isTrue(fails)) receiver.answerNext({ status: 500 });
     else if (random.isTrue(drops)) receiver.answerNext('close');
   });
-  await merchant.post('/webhook', {
-    endpoint: receiver.url,
-    eventSigner,
-    subscribedEventTypes: EVENT_TYPES,
+  await merchant.createWebhook({
+    body: { endpoint: receiver.url, eventSigner, subscribedEventTypes: [...EVENT_TYPES] },
   });
   return {
     recover: () => {

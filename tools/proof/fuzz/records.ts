@@ -1,4 +1,4 @@
-import type { MerchantClient } from '../../scripts/client/merchant-client.ts';
+import type { Client, CreateSubscriptionRequest } from '../../../client/index.ts';
 import { MONTHLY, subscribe } from '../../scripts/client/monthly.ts';
 import { payOnPage } from '../../scripts/client/payer.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
@@ -21,10 +21,9 @@ const PAYER = { name: 'Ada Example', email: 'ada@example.com' };
 const CALLBACK_URL = 'https://merchant.example/thanks';
 
 /** Subscriptions in every status but ENDED, made through the API and the hosted pages. */
-export async function makeRecords(start: RunningStart, merchant: MerchantClient): Promise<Records> {
-  const subscribeAndPay = (changes: object = {}) => subscribe(merchant, changes);
-  const command = (name: string) => (subscriptionId: string) =>
-    merchant.post(`/subscription/merchant/${name}`, { subscriptionId });
+export async function makeRecords(start: RunningStart, merchant: Client): Promise<Records> {
+  const subscribeAndPay = (changes: Partial<CreateSubscriptionRequest> = {}) =>
+    subscribe(merchant, changes);
 
   const testClockId = await createTestClock(merchant, Date.now());
   const active = await times(4, () => subscribeAndPay({ testClockId }));
@@ -35,16 +34,15 @@ export async function makeRecords(start: RunningStart, merchant: MerchantClient)
   for (const id of unpaid) await start.declineNext(id, 'insufficient_funds', 20);
   await advanceTestClock(merchant, testClockId, Date.now() + 5 * DAY_MS, ADVANCE_WITHIN_MS);
   const paused = await times(2, () => subscribeAndPay());
-  await Promise.all(paused.map(command('pause')));
+  await Promise.all(
+    paused.map((subscriptionId) => merchant.pauseSubscription({ body: { subscriptionId } })),
+  );
   const created = await times(2, () => createSubscription(merchant));
 
   const saved = await saveMethod(merchant);
-  const charge = { subscriptionId: active[0], amount: 2_500, currency: 'USD' };
+  const charge = { subscriptionId: active[0] ?? '', amount: 2_500, currency: 'USD' };
   const oneTime = await times(6, async () => {
-    const answer = await merchant.post<{ intentId: string }>(
-      '/subscription/merchant/one-time-charge',
-      charge,
-    );
+    const answer = await merchant.chargeSubscriptionOnce({ body: charge });
     return answer.intentId;
   });
   return {
@@ -58,30 +56,28 @@ export async function makeRecords(start: RunningStart, merchant: MerchantClient)
   };
 }
 
-async function createSubscription(merchant: MerchantClient): Promise<string> {
-  const path = '/subscription/create';
-  return (await merchant.post<{ subscriptionId: string }>(path, MONTHLY)).subscriptionId;
+async function createSubscription(merchant: Client): Promise<string> {
+  return (await merchant.createSubscription({ body: MONTHLY })).subscriptionId;
 }
 
-async function saveMethod(merchant: MerchantClient) {
-  const { setupMethodId, fwdUrl } = await merchant.post<{ setupMethodId: string; fwdUrl: string }>(
-    '/setup-method/create',
-    { currency: 'USD', billingDetails: PAYER, callbackUrl: CALLBACK_URL },
-  );
+async function saveMethod(merchant: Client) {
+  const { setupMethodId, fwdUrl } = await merchant.createSetupMethod({
+    body: { currency: 'USD', billingDetails: PAYER, callbackUrl: CALLBACK_URL },
+  });
   await payOnPage(fwdUrl);
-  const session = await merchant.get<{ customerId: string; pmId?: string }>(
-    `/setup-method/${setupMethodId}`,
-  );
+  const session = await merchant.getSetupMethod({ path: { setupMethodId } });
   if (session.pmId === undefined) throw new Error('the setup session saved no payment method');
   return { setupMethodId, customerId: session.customerId, pmId: session.pmId };
 }
 
-async function createIntent(merchant: MerchantClient): Promise<string> {
-  const { xIntentId } = await merchant.post<{ xIntentId: string }>('/payments/create-intent', {
-    amount: 4_900,
-    currency: 'USD',
-    customerDetails: PAYER,
-    callbackUrl: CALLBACK_URL,
+async function createIntent(merchant: Client): Promise<string> {
+  const { xIntentId } = await merchant.createIntent({
+    body: {
+      amount: 4_900,
+      currency: 'USD',
+      customerDetails: PAYER,
+      callbackUrl: CALLBACK_URL,
+    },
   });
   return xIntentId;
 }

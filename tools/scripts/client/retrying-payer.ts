@@ -35,6 +35,7 @@ const ENDS: Readonly<Record<string, PageEnd>> = {
   'Thank you: your payment was received': 'paid',
   'Your free trial has started': 'paid',
   'Your card was replaced': 'saved',
+  'Your card was saved': 'saved',
   'Your new card was saved': 'declined',
   'Your card cannot be changed here': 'closed',
   'This page takes no more cards': 'closed',

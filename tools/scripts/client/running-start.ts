@@ -3,8 +3,6 @@ import { askControl, recordedCharges } from '../../../cli/verify/gateway-control
 import { readDemoFile } from '../../../cli/command-line/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
 import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
-import { createMerchantClient } from './merchant-client.ts';
-import type { MerchantClientOptions } from './merchant-client.ts';
 
 export interface OrderedFault {
   readonly operation: string;
@@ -31,10 +29,6 @@ export async function findRunningStart(dataDir: string = loadEmbeddedConfig().da
   return {
     demo,
     dataDir,
-    merchant: (options: Omit<MerchantClientOptions, 'apiUrl' | 'keyId' | 'secret'> = {}) => {
-      const { apiUrl, keyId, secret } = demo;
-      return createMerchantClient({ apiUrl, keyId, secret, ...options });
-    },
     declineNext: async (subscriptionId: string, code: string, count: number) => {
       const order = { subscriptionId, code, count };
       await askControl(`${gatewayUrl}/control/declines`, gatewayKey, 'POST', order);

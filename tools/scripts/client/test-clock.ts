@@ -1,29 +1,22 @@
-import type { MerchantClient } from './merchant-client.ts';
+import type { Client } from '../../../client/index.ts';
 import { minuteText } from '../../../cli/command-line/terminal.ts';
 import { waitFor } from './wait-for.ts';
 
-interface ClockAnswer {
-  readonly testClockId: string;
-  readonly now: number;
-  readonly status: 'READY' | 'ADVANCING';
-}
-
-export async function createTestClock(merchant: MerchantClient, nowAt: number): Promise<string> {
-  const clock = await merchant.post<ClockAnswer>('/test-clock/create', { now: nowAt });
-  return clock.testClockId;
+export async function createTestClock(client: Client, nowAt: number): Promise<string> {
+  return (await client.createTestClock({ body: { now: nowAt } })).testClockId;
 }
 
 /** Waits until every step due by then has been executed. Throws after `withinMs`. */
 export async function advanceTestClock(
-  merchant: MerchantClient,
+  client: Client,
   testClockId: string,
   to: number,
   withinMs: number,
 ): Promise<void> {
-  const sent = await merchant.post<ClockAnswer>('/test-clock/advance', { testClockId, to });
+  const sent = await client.advanceTestClock({ body: { testClockId, to } });
   if (sent.status === 'READY') return;
   await waitFor(`the test clock to reach ${minuteText(to)}`, withinMs, async () => {
-    const clock = await merchant.get<ClockAnswer>(`/test-clock/${testClockId}`);
+    const clock = await client.getTestClock({ path: { testClockId } });
     return clock.status === 'READY' ? clock : undefined;
   });
 }

@@ -2,9 +2,9 @@
 // No expected value is computed from the service's answers.
 
 import { parse } from 'node-html-parser';
+import type { Client, CreateSubscriptionRequest } from '../../../client/index.ts';
 import { openPage } from '../client/browser.ts';
 import type { Page } from '../client/browser.ts';
-import type { MerchantClient } from '../client/merchant-client.ts';
 import { MONTHLY } from '../client/monthly.ts';
 import type { RunningStart } from '../client/running-start.ts';
 import { advanceTestClock, createTestClock } from '../client/test-clock.ts';
@@ -24,7 +24,7 @@ const RECEIPT_ID = 'order-1001';
 
 export interface DemoRun {
   readonly start: RunningStart;
-  readonly merchant: MerchantClient;
+  readonly merchant: Client;
   readonly receiver: WebhookReceiver;
   readonly differences: Differences;
 }
@@ -68,7 +68,7 @@ export function renewed(cycle: number, at: string, next: string, ...more: string
 
 export interface Story {
   readonly product: { readonly name: string; readonly description: string };
-  readonly order?: object;
+  readonly order?: Partial<CreateSubscriptionRequest>;
   readonly startsAt: string;
   /** The events of the creation of the subscription and of the first opening of its page. */
   readonly opened: readonly string[];
@@ -92,16 +92,15 @@ class StoryStopped extends Error {}
 export async function play(demo: DemoRun, story: Story): Promise<PlayedStory> {
   const { merchant } = demo;
   const testClockId = await createTestClock(merchant, at(story.startsAt));
-  const { subscriptionId, fwdUrl } = await merchant.post<{
-    subscriptionId: string;
-    fwdUrl: string;
-  }>('/subscription/create', {
-    ...MONTHLY,
-    ...story.order,
-    testClockId,
-    callbackUrl: CALLBACK_URL,
-    receiptId: RECEIPT_ID,
-    productPage: story.product,
+  const { subscriptionId, fwdUrl } = await merchant.createSubscription({
+    body: {
+      ...MONTHLY,
+      ...story.order,
+      testClockId,
+      callbackUrl: CALLBACK_URL,
+      receiptId: RECEIPT_ID,
+      productPage: story.product,
+    },
   });
   const run = { ...demo, story, subscriptionId, testClockId, checkout: await openCheckout(fwdUrl) };
   printHeading();
@@ -204,15 +203,11 @@ async function expectRead(
   step: Step,
 ): Promise<void> {
   const [status, remainingCycleCount, next, end, lastFourDigit] = step.reads;
-  const found = await read<{ paymentMetadata: { cardMetadata: object } }>(merchant, subscriptionId);
+  const found = await merchant.getSubscription({ path: { subscriptionId } });
   const nextPaymentDate = next === null ? null : at(next);
   differences.fields(
     `${story.product.name}, the subscription on ${step.at}`,
     { status, remainingCycleCount, nextPaymentDate, currentPeriodEnd: at(end), lastFourDigit },
-    { ...found, ...found.paymentMetadata.cardMetadata },
+    { ...found, ...found.paymentMetadata?.cardMetadata },
   );
-}
-
-function read<Fields>(merchant: MerchantClient, subscriptionId: string): Promise<Fields> {
-  return merchant.get<Fields>(`/subscription/get-subscription/${subscriptionId}`);
 }
