@@ -58,21 +58,22 @@ const CONFIG = {
 };
 
 /** The packed client, and a project that installed it. */
-// oxlint-disable-next-line eslint/no-empty-pattern -- Vitest accepts no other parameter here
-const test = base.extend('project', { scope: 'file' }, async ({}, { onCleanup }) => {
-  const folder = await mkdtemp(join(tmpdir(), 'client-package-'));
-  onCleanup(() => rm(folder, { recursive: true }));
-  const cwd = join(folder, 'project');
-  await mkdir(cwd);
-  const pack = ['pack', '--silent', '--pack-destination', folder];
-  const { stdout } = await execute('npm', pack, { cwd: 'client' });
-  const tarball = join(folder, stdout.trim().split('\n').at(-1) ?? '');
-  await writeFile(join(cwd, 'package.json'), JSON.stringify({ type: 'module' }));
-  await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify(CONFIG));
-  await writeFile(join(cwd, 'program.ts'), PROGRAM);
-  await execute('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], { cwd });
-  return { cwd, tarball };
-});
+const test = base
+  .extend('source', { scope: 'file' }, 'client')
+  .extend('project', { scope: 'file' }, async ({ source }, { onCleanup }) => {
+    const folder = await mkdtemp(join(tmpdir(), 'client-package-'));
+    onCleanup(() => rm(folder, { recursive: true }));
+    const cwd = join(folder, 'project');
+    await mkdir(cwd);
+    const pack = ['pack', '--silent', '--pack-destination', folder];
+    const { stdout } = await execute('npm', pack, { cwd: source });
+    const tarball = join(folder, stdout.trim().split('\n').at(-1) ?? '');
+    await writeFile(join(cwd, 'package.json'), JSON.stringify({ type: 'module' }));
+    await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify(CONFIG));
+    await writeFile(join(cwd, 'program.ts'), PROGRAM);
+    await execute('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], { cwd });
+    return { cwd, tarball };
+  });
 
 test('the packed client holds the compiled files, their types and the README alone', async ({
   project,

@@ -74,6 +74,7 @@ const FORBIDDEN = `
   tools/embedded/x.ts | import '../stripe-double/server.ts'; | embedded-imports
   tools/stripe-double/x.ts | import '../../db/client.ts'; | doubles-import
   tools/stripe-double/x.ts | import '../../gateways/port.ts'; | doubles-import
+  client/x.ts | import '../db/client.ts'; | client-imports-nothing
   api/x.ts | import '../worker.ts'; | nobody-imports-entry-points
   db/x.ts | import 'zod'; | zod-at-the-edges
   api/x.ts | import 'fast-check'; | not-to-dev-packages

@@ -103,10 +103,23 @@ async function paidAtDouble(scene: Scene) {
   return { double, xIntentId, charge };
 }
 
+const ACCOUNT_TYPES = ['account.charges_blocked', 'account.charges_resumed'] as const;
+
+async function isBlocked({ client }: Scene): Promise<boolean> {
+  let last = '';
+  for await (const { events } of client.feed({ types: [...ACCOUNT_TYPES], wait: 0 })) {
+    last = events.at(-1)?.eventType ?? last;
+  }
+  return last === 'account.charges_blocked';
+}
+
 /** Lets Stripe refuse the account while a subscription renews, until the sweep has reported it. */
 async function blockAccount(scene: Scene): Promise<void> {
   const { client } = scene;
   const double = doubleOf(scene);
+  if (await isBlocked(scene)) {
+    throw new Error('The account is blocked already. Wait for account.charges_resumed.');
+  }
   const { subscriptionId, testClockId } = await createActive(scene);
   const { nextPaymentDate } = await client.getSubscription({ path: { subscriptionId } });
   const { metadata } = await client.getEvents({ query: { after: 'now' } });
@@ -173,7 +186,11 @@ export const RECIPES: Readonly<Record<EventType, (scene: Scene) => Promise<unkno
     await double.order('cards', { paymentMethodId: charge.paymentMethodId, ...card });
   },
   'account.charges_blocked': blockAccount,
-  'account.charges_resumed': blockAccount,
+  // It comes some minutes later, when the charge that waits is sent again.
+  'account.charges_resumed': async (scene) => {
+    if (await isBlocked(scene)) await doubleOf(scene).clearFaults();
+    else await blockAccount(scene);
+  },
   'webhook.failing': (scene) => fail(scene, openPayment),
   'webhook.deactivated': (scene) => deactivate(scene, openPayment),
 };
