@@ -55,7 +55,7 @@ const EVENTS =
   'subscription.cycle_charged, subscription.created, subscription.checkout_opened, ' +
   'subscription.active, subscription.unpaid, subscription.retries_exhausted, subscription.paused, ' +
   'subscription.ended, subscription.edited, subscription.cancel_scheduled, subscription.resumed, ' +
-  'setup_method.success, setup_method.updated, account.charges_blocked, account.charges_resumed';
+  'setup_method.success, setup_method.updated, account.charges_blocked, account.charges_resumed, webhook.failing, webhook.deactivated';
 
 const TABLES: Table[] = [
   {
