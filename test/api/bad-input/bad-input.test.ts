@@ -1,3 +1,4 @@
+import { EVENT_TYPES } from '../../../domain/events.ts';
 import { expect } from 'vitest';
 import { expectError } from '../../support/answers.ts';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
@@ -49,13 +50,7 @@ const LOCALE = 'locale: must be one of en, de, fr, es, pt, it, nl, ja, ar';
 const NO_METADATA = 'metadata: is not accepted on a link';
 const WITH = 'is required to edit the interval';
 const UNIT = 'must be one of DAY, WEEK, MONTH, YEAR';
-const EVENTS =
-  'must be one of intent.checkout_opened, intent.created, intent.failed, intent.refunded, ' +
-  'intent.success, intent.refund_failed, intent.disputed, subscription.trialing, ' +
-  'subscription.cycle_charged, subscription.created, subscription.checkout_opened, ' +
-  'subscription.active, subscription.unpaid, subscription.retries_exhausted, subscription.paused, ' +
-  'subscription.ended, subscription.edited, subscription.cancel_scheduled, subscription.resumed, ' +
-  'setup_method.success, setup_method.updated, account.charges_blocked, account.charges_resumed, webhook.failing, webhook.deactivated';
+const EVENTS = `must be one of ${EVENT_TYPES.join(', ')}`;
 
 const TABLES: Table[] = [
   {
