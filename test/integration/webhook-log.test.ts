@@ -61,10 +61,12 @@ const recover = (
   configId: string,
   kinds: readonly MissedKind[] = ['failed', 'dropped', 'missing'],
   recoveryId = 'rec_1',
+  untilInMs = 1_000,
 ) =>
   db.transaction((tx) => {
     const at = Date.now();
-    const request = { merchantId, configId, recoveryId, sinceAt: at - DAY_MS, untilAt: at + 1_000 };
+    const untilAt = at + untilInMs;
+    const request = { merchantId, configId, recoveryId, sinceAt: at - DAY_MS, untilAt };
     return recoverMissed(tx, { ...request, kinds, at });
   });
 
@@ -260,6 +262,21 @@ describe('a recovery', () => {
     expect(await missedOf(env)).toEqual([0]);
     expect(await findRecovery(env.db, await env.addMerchant(), 'rec_1')).toBeNull();
     expect(await env.deliver({ laterMs: 90 * HOUR_MS })).toEqual(NOTHING_LEFT);
+  });
+
+  it('until an instant leaves the missing events after it, which are still counted [D-56]', async ({
+    env,
+  }) => {
+    const { receiver, configId } = await env.startEndpoint();
+    await deactivate(env, configId);
+    await env.emit(1_000);
+    await env.changeConfig(configId, { url: receiver.url });
+    expect(await recover(env, configId, ['missing'], 'rec_1', -HOUR_MS)).toEqual({ events: 0 });
+    expect(await missedOf(env)).toEqual([1]);
+    expect(await recover(env, configId, ['missing'], 'rec_2')).toEqual({ events: 1 });
+    expect(await missedOf(env)).toEqual([0]);
+    await env.deliver();
+    expect(answers(receiver)).toEqual(['1: 200']);
   });
 
   it('of one kind leaves the others [D-56]', async ({ env }) => {

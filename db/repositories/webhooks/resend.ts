@@ -34,11 +34,12 @@ export async function recoverMissed(
   tx: Db,
   request: RecoveryRequest,
 ): Promise<{ events: number } | 'inactive' | null> {
-  const { merchantId, configId, recoveryId: id, kinds, sinceAt, at: createdAt } = request;
+  const { merchantId, configId, recoveryId: id, kinds, sinceAt, untilAt, at: createdAt } = request;
   const isActive = await lockActiveConfig(tx, request);
   if (isActive !== true) return isActive === null ? null : 'inactive';
   const events = await sendAgain(tx, request, missedEvents(request), id);
-  if (kinds.includes('missing') && events < RECOVERED_MAX) {
+  // Only then no missing event is left. Later ones have a delivery.
+  if (kinds.includes('missing') && untilAt >= createdAt && events < RECOVERED_MAX) {
     await tx
       .update(webhookConfigs)
       .set({ missedSince: null })
