@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/logger.ts';
 import type { Sealing } from '../../runtime/sealing.ts';
 import { traced } from '../../runtime/tracing.ts';
 import type { Described, Subject } from '../../runtime/tracing.ts';
-import { isRedirect, signatureHeaders } from './sender.ts';
+import { signatureHeaders, toldOf } from './sender.ts';
 import type { SendResult, WebhookRequest } from './sender.ts';
 
 export interface AttemptDeps {
@@ -103,13 +103,9 @@ function attemptAfter(
   nowAt: number,
 ): RecordedAttempt {
   const attempts = before + 1;
-  const [httpStatus, answer, error] =
-    result.kind === 'answered'
-      ? ([result.status, result.answer, isRedirect(result.status) ? 'redirect' : null] as const)
-      : ([null, null, result.error] as const);
-  const { durationMs } = result;
   const recorded = { eventId, claimedUntil, updatedAt, attempts, isManual: isResent, at: nowAt };
-  const told = { ...recorded, httpStatus, answer, error, durationMs };
+  const told = { ...recorded, ...toldOf(result) };
+  const { httpStatus } = told;
   if (httpStatus !== null && httpStatus >= 200 && httpStatus < 300) {
     return { ...told, state: 'DELIVERED', nextAttemptAt: null };
   }

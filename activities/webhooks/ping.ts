@@ -6,7 +6,7 @@ import type { EndpointRef } from '../../domain/endpoint-breaker.ts';
 import { newId } from '../../domain/ids.ts';
 import { openSigners } from './attempt.ts';
 import type { AttemptDeps } from './attempt.ts';
-import { signatureHeaders } from './sender.ts';
+import { signatureHeaders, toldOf } from './sender.ts';
 
 /** Sends a signed `webhook.ping`. It is no event: it has no row, is in no stream, and its outcome counts for nothing. */
 export async function pingEndpoint(
@@ -26,9 +26,5 @@ export async function pingEndpoint(
   const body = Buffer.from(JSON.stringify(event), 'utf8');
   const signers = openSigners(deps, { ...config, configId });
   const headers = signatureHeaders({ eventId, sentAt, body, signers });
-  const result = await deps.send({ url: config.url, headers, body });
-  const { durationMs } = result;
-  return result.kind === 'answered'
-    ? { httpStatus: result.status, error: null, durationMs, answer: result.answer }
-    : { httpStatus: null, error: result.error, durationMs, answer: null };
+  return toldOf(await deps.send({ url: config.url, headers, body }));
 }

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { addAbortListener } from 'node:events';
 import type { Readable } from 'node:stream';
 import { Agent, request } from 'undici';
-import type { SendError } from '../../domain/delivery-schedule.ts';
+import type { PingResult, SendError } from '../../domain/delivery-schedule.ts';
 import { createGuardedConnector, endpointProblem } from '../../runtime/webhook-address.ts';
 import type { AddressRules } from '../../runtime/webhook-address.ts';
 
@@ -17,6 +17,17 @@ export type SendResult = { durationMs: number } & (
   | { kind: 'answered'; status: number; retryAfter: string | null; answer: string | null }
   | { kind: 'failed'; error: SendError }
 );
+
+/** What the log and a ping tell of a request. */
+export function toldOf(result: SendResult): PingResult {
+  const { durationMs } = result;
+  if (result.kind === 'failed') {
+    return { httpStatus: null, error: result.error, durationMs, answer: null };
+  }
+  const { status: httpStatus, answer } = result;
+  const error = isRedirect(httpStatus) ? 'redirect' : null;
+  return { httpStatus, error, durationMs, answer };
+}
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
@@ -62,7 +73,7 @@ export function createWebhookSender(
   };
 }
 
-export const isRedirect = (status: number): boolean => status >= 300 && status < 400;
+const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
 /** Reads the body so that the connection can be reused. Bytes that no row can hold become U+FFFD. */
 async function beginningOf(body: Readable): Promise<string> {

@@ -49,7 +49,7 @@ export function errorResponses(operation: Operation): Record<string, JsonSchema>
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => [
       String(status),
-      status !== 400 && codes.every((code) => code in SHARED_RESPONSES && codes.length === 1)
+      status !== 400 && codes.length === 1 && codes.join() in SHARED_RESPONSES
         ? { $ref: `#/components/responses/${codes.join()}` }
         : errorResponse(status, codes, isReplayed),
     ]),
