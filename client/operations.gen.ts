@@ -86,7 +86,7 @@ export interface Operations {
   deleteWebhook: { data: types.DeleteWebhookData; answer: types.DeleteWebhookResponse };
   /** List the attempts to deliver to an endpoint. */
   getWebhookDeliveries: { data: types.GetWebhookDeliveriesData; answer: types.GetWebhookDeliveriesResponse };
-  /** Send an endpoint what it missed. */
+  /** Send the missed events of an endpoint again. */
   recoverEvents: { data: types.RecoverEventsData; answer: types.RecoverEventsResponse };
   /** Read the progress of a recovery. */
   getRecovery: { data: types.GetRecoveryData; answer: types.GetRecoveryResponse };

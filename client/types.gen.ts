@@ -4924,7 +4924,7 @@ export type PingWebhookError = PingWebhookErrors[keyof PingWebhookErrors];
 
 export type PingWebhookResponses = {
     /**
-     * What came back.
+     * The answer of the endpoint, or why there is none.
      */
     200: PingWebhookAnswer;
 };

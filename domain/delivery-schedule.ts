@@ -43,7 +43,7 @@ export const SEND_ERRORS = [
 ] as const;
 export type SendError = (typeof SEND_ERRORS)[number];
 
-/** What came back of a `webhook.ping`: a status or an error. */
+/** The end of one request to an endpoint: the status of its answer, or why there is none. */
 export interface PingResult {
   httpStatus: number | null;
   error: SendError | null;

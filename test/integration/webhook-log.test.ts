@@ -130,8 +130,8 @@ describe('the log', () => {
   });
 });
 
-describe('what the sweep deletes', () => {
-  it('is what is older than the days of the merchant, bodies and failed attempts separately [D-56, D-40]', async ({
+describe('the retention sweep', () => {
+  it('deletes bodies and failed attempts after the number of days that the merchant has set for each [D-56, D-40]', async ({
     env,
   }) => {
     const { db, merchantId } = env;

@@ -8,7 +8,7 @@ import { eventually } from '../support/eventually.ts';
 
 const SECRET = 'whsec_dHdlbnR5LWZvdXIgYnl0ZXMgb2Yga2V5';
 
-test('a ping is signed, reaches an inactive endpoint, tells what came back, and is no event [D-56, D-52]', async ({
+test('a ping is signed, reaches an inactive endpoint, returns the answer, and is no event [D-56, D-52]', async ({
   env,
   shop,
   onTestFinished,

@@ -17,5 +17,5 @@ export const wake = defineSignal('wake');
 /** The circuit breaker may be closed: the workflow ends its pause, reads it, and sends at once if it is. */
 export const breakerClosed = defineSignal('breakerClosed');
 
-/** Sends a `webhook.ping`, also to an inactive endpoint, and returns what came back. */
+/** Sends a `webhook.ping`, also to an inactive endpoint, and returns the answer. */
 export const ping = defineUpdate<PingResult>('ping');

@@ -113,7 +113,7 @@ export const recoverEvents = route({
   method: 'post',
   path: '/webhook/:webhookConfigId/recover',
   tag: 'Webhooks',
-  summary: 'Send an endpoint what it missed',
+  summary: 'Send the missed events of an endpoint again',
   description:
     'Sends again, in the order of `sequence`, the events that did not reach the endpoint, beside new events, which do not ' +
     'wait. What has been delivered is left out. Ids and bodies are the same. `failed`: all attempts failed. `dropped`: it ' +
@@ -193,13 +193,13 @@ export const pingWebhook = route({
   tag: 'Webhooks',
   summary: 'Send a test message to an endpoint',
   description:
-    'Sends a signed message of the type `webhook.ping`, also to an inactive endpoint, and answers with what came back. It ' +
+    'Sends a signed message of the type `webhook.ping`, also to an inactive endpoint, and returns the answer. It ' +
     'is no event and counts for nothing. One a second.',
   isExtension: true,
   params: { webhookConfigId: configIdParam },
   body: { isOptional: true, fields: {}, examples: { Empty: {} } },
   answer: {
-    description: 'What came back.',
+    description: 'The answer of the endpoint, or why there is none.',
     schema: z.object(sendResult),
     examples: { Received: { httpStatus: 200, durationMs: 41, answer: 'ok' } },
   },

@@ -134,7 +134,7 @@ function readReviews(db: Db): Promise<Waiting> {
 
 /**
  * A due delivery behind an earlier one of its stream that waits for its own next attempt is held back. An open breaker
- * sends one attempt at a time, so its endpoint's deliveries count as its own trouble. What is sent again may wait.
+ * sends one attempt at a time, so its endpoint's deliveries count as its own trouble. Deliveries that are sent again do not count.
  */
 async function readEndpoints(db: Db) {
   const [row] = await db.execute<{
