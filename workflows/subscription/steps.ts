@@ -285,6 +285,7 @@ export class Steps {
       transitionId: command?.commandId ?? `${state.subscriptionId}:${state.version}`,
       command: command && { commandId: command.commandId, kind: command.kind, result },
       nowAt: this.run.clock.now,
+      beforeAt: knownUntil(this.run.state),
     };
   }
 }

@@ -48,7 +48,7 @@ export async function openAttemptRow(
       return { kind: 'opened', state, attempt: written.opened, isFresh: true };
     }
     const { state: row, lastTransitionId } = await lockRow(tx, state);
-    // Only an adopted attempt keeps a row of the version before from the transition.
+    // An adopted attempt, or other instants than those of the run, keep a row of the version before from the transition.
     if (opening && written?.kind === 'stale' && row.version === state.version - 1) {
       const adopted = await openAdopted(tx, row, opening.nowAt);
       return { kind: 'adopt', state: adopted ?? row, result: null };

@@ -46,6 +46,11 @@ export interface Transition {
   transitionId: string;
   command: { commandId: string; kind: CommandKind; result: CommandResult | null } | null;
   nowAt: number;
+  /**
+   * `knownUntil` of the state from which a run computed the change. A replayed run may have the row's version with other
+   * instants. Absent: the change was computed from the row.
+   */
+  beforeAt?: number | undefined;
 }
 
 /** Returns the transition of a change that no command caused. */
@@ -95,7 +100,7 @@ export type NotMoved =
  */
 export async function writeChange(
   db: Db,
-  { change: { state, effects, events }, transitionId, command, nowAt }: Transition,
+  { change: { state, effects, events }, transitionId, command, nowAt, beforeAt }: Transition,
   cycle: CycleWrite | null = null,
 ): Promise<Written> {
   return inTransaction(db, async (tx): Promise<Written> => {
@@ -103,7 +108,7 @@ export async function writeChange(
     if (known) {
       return { kind: 'repeated', state: (await loadRow(tx, state)).state, result: known.result };
     }
-    const [order] = await writeRow(tx, state, transitionId, cycle);
+    const [order] = await writeRow(tx, state, { transitionId, beforeAt }, cycle);
     if (!order) return reasonNotMoved(tx, state, transitionId, command?.result ?? null);
     if (command) {
       const { merchantId, subscriptionId } = state;
@@ -123,7 +128,7 @@ export async function writeChange(
 async function writeRow(
   tx: Db,
   state: SubscriptionState,
-  transitionId: string,
+  { transitionId, beforeAt }: Pick<Transition, 'transitionId' | 'beforeAt'>,
   cycle: CycleWrite | null,
 ): Promise<Order[]> {
   const entry = entryRow(state);
@@ -131,7 +136,7 @@ async function writeRow(
   const write =
     cycle && 'creates' in cycle
       ? insertOf(tx, row, cycle.creates)
-      : moveOf(tx, row, cycle !== null && 'opens' in cycle, entry === null);
+      : moveOf(tx, row, beforeAt, cycle !== null && 'opens' in cycle, entry === null);
   return entry ? withEntry(tx, write, entry) : write;
 }
 
@@ -145,7 +150,13 @@ function insertOf(tx: Db, row: Row, order: SubscriptionOrder) {
     .returning(ORDER);
 }
 
-function moveOf(tx: Db, row: Row, opensAttempt: boolean, hasNoEntry: boolean) {
+function moveOf(
+  tx: Db,
+  row: Row,
+  beforeAt: number | undefined,
+  opensAttempt: boolean,
+  hasNoEntry: boolean,
+) {
   const { state } = row;
   const wakeAt = hasNoEntry
     ? sql`least(${subscriptions.wakeAt}, ${param(row.wakeAt, subscriptions.wakeAt)})`
@@ -157,8 +168,20 @@ function moveOf(tx: Db, row: Row, opensAttempt: boolean, hasNoEntry: boolean) {
   return tx
     .update(subscriptions)
     .set({ ...row, wakeAt, updatedAt: sql`now()` })
-    .where(and(isBefore, opensAttempt ? notExists(others) : undefined))
+    .where(
+      and(
+        isBefore,
+        beforeAt === undefined ? undefined : isKnownUntil(beforeAt),
+        opensAttempt ? notExists(others) : undefined,
+      ),
+    )
     .returning(ORDER);
+}
+
+/** SQL of `knownUntil(state) = at`. */
+function isKnownUntil(at: number) {
+  const instantOf = (path: string) => sql`(${subscriptions.state} #>> ${path})::bigint`;
+  return sql`greatest(${instantOf('{latest,at}')}, ${instantOf('{openAttempt,startedAt}')}) = ${at}`;
 }
 
 /** Returns the column `state`, and the columns that repeat parts of `state` for queries. */
