@@ -93,7 +93,7 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
     with endpoint as (
       select *, consecutive_failures >= ${OPENS_AFTER_FAILURES} as is_open
       from webhook_config where merchant_id = ${merchantId} and id = ${configId}
-    ), allowed as (
+    ), allowed as ( -- how much the breaker lets through: all, one probe, or nothing
       select case
           when not is_active or (is_open and paused_until > ${nowAt}) then 0
           when is_open then ${claiming.mayProbe ? 1 : 0}::int
@@ -101,7 +101,7 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
         end as batches,
         case when is_open then 1 else ${BATCH_SIZE}::int end as batch_size
       from endpoint
-    ), head as (
+    ), head as ( -- the next due delivery of each stream and kind, first deliveries before those sent again
       (${heads({ merchantId, configId, nowAt, isResent: false })}
         limit (select batches from allowed))
       union all
@@ -109,7 +109,7 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
         limit (select least(batches, ${claiming.resentBatches}::int) from allowed))
       order by is_resent, next_attempt_at
       limit (select batches from allowed)
-    ), candidate as (
+    ), candidate as ( -- a head, and after one that holds its stream back the next of the stream as its batch
       select h.event_id as batch, h.is_resent, h.next_attempt_at as due_at, h.event_id, h.sequence, h.attempts,
         h.resent_after
       from head h where h.is_resent or not h.holds_back
@@ -124,18 +124,18 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
         order by d.sequence
         limit (select batch_size from allowed)
       ) f where h.holds_back and not h.is_resent
-    ), locked as (
+    ), locked as ( -- those that no other process has locked or changed since
       select d.event_id
       from webhook_delivery d join candidate k on k.event_id = d.event_id
       where d.merchant_id = ${merchantId} and d.config_id = ${configId}
         and d.state = 'PENDING' and d.attempts = k.attempts and ${IS_FREE}
       order by k.sequence
       for update of d skip locked
-    ), whole as (
+    ), whole as ( -- a batch ends before its first delivery that was not locked
       select k.event_id,
         bool_and(l.event_id is not null) over (partition by k.batch order by k.sequence) as is_free
       from candidate k left join locked l on l.event_id = k.event_id
-    ), taken as (
+    ), taken as ( -- one end for the claim of all
       update webhook_delivery d
       set claimed_until = now() + ${claiming.claimMs} * interval '1 millisecond'
       from whole w
