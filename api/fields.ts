@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { BILLING_HORIZON_AT, INSTANT_PROBLEM, isInstant } from '../domain/calendar.ts';
+import { isHttpUrl } from '../domain/http-url.ts';
 import { hasAtMost, isStorable } from '../domain/storable-text.ts';
 import {
   amountProblem,
@@ -77,19 +78,8 @@ const URL_LENGTH_MAX = 2_048;
 
 export function httpUrl() {
   return limited(URL_LENGTH_MAX)
-    .refine((value) => isHttpUrl(value), { error: 'must be an absolute http or https URL' })
+    .refine(isHttpUrl, { error: 'must be an absolute http or https URL' })
     .meta({ maxLength: URL_LENGTH_MAX, format: 'uri', pattern: '^[hH][tT][tT][pP][sS]?://' });
-}
-
-function isHttpUrl(value: string): boolean {
-  // The URL parser drops spaces and extra slashes. The patterns refuse such text, so that it never changes a URL.
-  return (
-    /^https?:\/\/[^\s\\/][^\s\\]*$/i.test(value) &&
-    isStorable(value) &&
-    // oxlint-disable-next-line no-control-regex -- the pattern looks for control characters
-    !/[\u0000-\u001f\u007f]/.test(value) &&
-    URL.canParse(value)
-  );
 }
 
 const METADATA_PAIRS_MAX = 50;

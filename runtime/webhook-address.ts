@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 import { buildConnector } from 'undici';
+import { isHttpUrl } from '../domain/http-url.ts';
 import { hasAtMost } from '../domain/storable-text.ts';
 
 export interface AddressRules {
@@ -36,15 +37,15 @@ const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 /** Returns why an endpoint's URL is refused. Addresses of names are checked at connect time. */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
   if (!hasAtMost(endpoint, MAX_URL_LENGTH)) return `must have at most ${MAX_URL_LENGTH} characters`;
-  // Refuse white space here, because the URL parser silently removes line breaks and outer blanks.
-  if (/\s/.test(endpoint) || !URL.canParse(endpoint)) return 'must be an absolute https URL';
+  if (!isHttpUrl(endpoint)) return 'must be an absolute https URL';
   const url = new URL(endpoint);
   const isLoopback = isLoopbackHost(url.hostname);
   const mayBeHttp = rules.allowLoopback && isLoopback;
   if (url.protocol !== 'https:' && !(mayBeHttp && url.protocol === 'http:')) {
     return 'must be an absolute https URL';
   }
-  if (url.username !== '' || url.password !== '') return 'must not contain credentials';
+  // The parser drops empty credentials, as of `https://:@merchant.example`.
+  if (/^\w+:\/\/[^/?#]*@/.test(endpoint)) return 'must not contain credentials';
   const host = withoutBrackets(url.hostname);
   const isRefused = isIP(host) ? !isAllowedAddress(host, rules) : isLoopback && !mayBeHttp;
   return isRefused ? 'must have a public address' : undefined;
