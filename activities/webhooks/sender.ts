@@ -31,6 +31,8 @@ export function toldOf(result: SendResult): PingResult {
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
+/** Longest headers of an answer. The HTTP client's own limit is 16 kB. */
+const HEADERS_LIMIT_BYTES = 64 * 1024;
 /** Longest text that is kept of an answer. */
 const ANSWER_MAX = 1_000;
 /** Time limit in ms to read an answer's body, beyond which only its beginning counts. */
@@ -40,7 +42,10 @@ const ANSWER_BODY_TIMEOUT_MS = 1_000;
 export function createWebhookSender(
   rules: AddressRules,
 ): (webhook: WebhookRequest) => Promise<SendResult> {
-  const agent = new Agent({ connect: createGuardedConnector(rules) });
+  const agent = new Agent({
+    connect: createGuardedConnector(rules),
+    maxHeaderSize: HEADERS_LIMIT_BYTES,
+  });
 
   const send = async ({ url, headers, body }: WebhookRequest) => {
     const answer = await request(url, {

@@ -45,6 +45,15 @@ describe('a webhook delivery', () => {
     expect(await env.progress(configId)).toEqual(['1 DELIVERED 1', '2 DELIVERED 1']);
   });
 
+  it('succeeds by its status when the answer has 20 kB of headers [D-54]', async ({ env }) => {
+    const { receiver, configId } = await env.startEndpoint();
+    await env.emit(1_000);
+    const cookies = { 'set-cookie': Array.from({ length: 20 }, () => 'x'.repeat(1_000)) };
+    receiver.answerNext({ status: 200, headers: cookies });
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1']);
+  });
+
   it('waits as long as the endpoint’s Retry-After says [D-54]', async ({ env }) => {
     const { receiver } = await env.startEndpoint();
     await env.emit(1_000);

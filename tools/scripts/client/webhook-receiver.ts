@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { KEEP_ALIVE_MS, listen } from './listen.ts';
@@ -8,7 +8,7 @@ import { waitFor } from './wait-for.ts';
 
 /** The receiver's reaction to a request: an answer, no answer, or a closed connection. */
 export type ReceiverAnswer =
-  | { status: number; headers?: Record<string, string>; body?: string | Buffer }
+  | { status: number; headers?: OutgoingHttpHeaders; body?: string | Buffer }
   | 'hang'
   | 'close';
 
