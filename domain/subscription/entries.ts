@@ -196,8 +196,8 @@ function endedBecause(entry: Entry & { kind: 'ended' }): string {
 function unpausedText(entry: Entry & { kind: 'unpaused' }): EntryText {
   const date = formatInstant(entry.nextPaymentAt);
   const what = entry.needsMethod
-    ? `resumed, calendar from ${date}; the card must be replaced first`
-    : `resumed, next payment ${date}`;
+    ? `unpaused, calendar from ${date}; the card must be replaced first`
+    : `unpaused, next payment ${date}`;
   const isPlanned = entry.rule === 'pause_end';
   return { what, why: isPlanned ? 'the end date of the pause was reached' : orderedBy(entry) };
 }

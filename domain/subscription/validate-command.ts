@@ -45,7 +45,7 @@ function refusalOf(state: SubscriptionState, command: Command, now: number): Ref
       );
     case 'unpause':
       return (
-        notIn(state, ['PAUSED'], 'unpaused') ??
+        notPaused(state) ??
         ifCancelled(state) ??
         chargeDateRefusal(state, 'newNextPaymentDate', command.newNextPaymentAt, now)
       );
@@ -98,9 +98,19 @@ function cancelRefusal(
 /** While the outcome of a charge is unknown, the subscription has not ended yet. */
 function resumeRefusal(state: SubscriptionState, now: number): Refusal | null {
   const at = cancelAt(state);
-  if (at === null) return refuse('operation_not_allowed', 'The subscription is not cancelled.');
+  if (at === null) {
+    const advice = state.status === 'PAUSED' ? ' To end its pause, unpause it.' : '';
+    return refuse('operation_not_allowed', `The subscription is not cancelled.${advice}`);
+  }
   const isRunning = now < at || state.openAttempt !== null;
   return unless(isRunning, `The subscription ended at ${formatInstant(at)}.`);
+}
+
+function notPaused(state: SubscriptionState): Refusal | null {
+  if (state.status === 'PAUSED') return null;
+  const advice = cancelAt(state) === null ? '' : ' To withdraw its cancellation, resume it.';
+  const message = `A subscription that is ${state.status} cannot be unpaused.${advice}`;
+  return refuse('operation_not_allowed', message);
 }
 
 function ifCancelled(state: SubscriptionState): Refusal | null {

@@ -246,7 +246,7 @@ describe('a life of 36 cycles', () => {
       'edited: amount 2500 (merchant)',
       'cycle 3 paid, 25.00 USD (schedule)',
       'paused (merchant)',
-      'resumed, next payment 2027-05-10T00:00:00.000Z (merchant)',
+      'unpaused, next payment 2027-05-10T00:00:00.000Z (merchant)',
       'cycle 4 paid, 25.00 USD (schedule)',
       'cycle 5 declined (lost_card) (schedule)',
       'payment method replaced (payer)',

@@ -138,7 +138,7 @@ describe('the actor of a change', () => {
     expect(await lastEvent(env, ref)).toEqual(['subscription.active', 'merchant']);
     await handle.executeUpdate('pause');
     expect(await merchantsTimeline(env, ref)).toEqual([
-      ['resumed, next payment 2027-06-01T00:00:00.000Z', ...MERCHANT],
+      ['unpaused, next payment 2027-06-01T00:00:00.000Z', ...MERCHANT],
       ['paused', ...OPERATOR],
     ]);
     await handle.cancel();

@@ -162,6 +162,21 @@ describe('a cancellation at the end of the period', () => {
     expect(decision).toEqual(refused('The subscription is not cancelled.'));
   });
 
+  test('is not mistaken for a pause: the refusal of resume names unpause, and the reverse [D-§4]', () => {
+    const paused = on20January();
+    paused.pause();
+    expect(paused.resume().decision).toEqual(
+      refused('The subscription is not cancelled. To end its pause, unpause it.'),
+    );
+    const cancelled = on20January();
+    cancelled.cancelAtPeriodEnd();
+    expect(cancelled.unpause('2026-02-05').decision).toEqual(
+      refused(
+        'A subscription that is ACTIVE cannot be unpaused. To withdraw its cancellation, resume it.',
+      ),
+    );
+  });
+
   test('moves to the end of the next period when a charge of unknown outcome succeeds [D-§4, D-34]', () => {
     const simulation = on20January().gives(UNKNOWN);
     simulation.runTo('2026-02-10');
