@@ -31,15 +31,19 @@ export function statusFilter<const Status extends string>(statuses: readonly Sta
   );
 }
 
+/** Of a parameter with commas, or of one that is given several times, as some generated clients do. */
+const valuesIn = (given: unknown): string[] =>
+  [given].flat().flatMap((text) => String(text).split(','));
+
 /** Several values are separated by commas. */
 export function oneOrSeveral<const Value extends string>(values: readonly Value[]) {
   const isValue = (value: string): value is Value => (values as readonly string[]).includes(value);
   return z
-    .custom<string>((value) => typeof value === 'string' && value.split(',').every(isValue), {
+    .custom<string | string[]>((given) => valuesIn(given).every(isValue), {
       error: `must be one of ${values.join(', ')}, or several with commas`,
     })
     .meta({ type: 'array', items: { type: 'string', enum: values } })
-    .transform((value) => value.split(',').filter(isValue));
+    .transform((given) => valuesIn(given).filter(isValue));
 }
 
 /** For a list whose records have the time at which money moved. */
