@@ -65,6 +65,9 @@ interface Attempt {
   readonly cause?: unknown;
 }
 
+/** A misspelled field is refused, so that none is lost without a word. */
+const BODY_HEADERS = { 'content-type': 'application/json', 'unknown-fields': 'refuse' };
+
 const PATIENCE_MS = 60_000;
 const TIMEOUT_MS = 40_000;
 const FIRST_WAIT_MS = 250;
@@ -86,7 +89,7 @@ export async function send(
     redirect: 'manual',
     headers: {
       authorization: `Basic ${btoa(`${settings.keyId}:${settings.secret}`)}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(body === undefined ? {} : BODY_HEADERS),
       ...(key === null ? {} : { 'idempotency-key': key }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),

@@ -679,9 +679,29 @@ export type SimulateSubscriptionRequest = {
      * Three-letter ISO 4217 code.
      */
     currency?: string | null;
+    /**
+     * Changes nothing here.
+     */
+    customerDetails?: CustomerDetails | null;
+    /**
+     * Changes nothing here.
+     */
+    callbackUrl?: string | null;
     interval?: IntervalUnit | null;
     intervalCount?: number | null;
     cycleCount?: number | null;
+    /**
+     * Your own order id.
+     */
+    receiptId?: string | null;
+    /**
+     * What the subscription is for.
+     */
+    description?: string | null;
+    /**
+     * Where the payer’s browser goes when the payer cancels. Default: `callbackUrl`.
+     */
+    cancelUrl?: string | null;
     /**
      * Amount of the first cycle, instead of `amount`. Not allowed with a trial.
      */
@@ -695,6 +715,28 @@ export type SimulateSubscriptionRequest = {
      */
     trialPeriodInterval?: IntervalUnit | null;
     /**
+     * Your own key-value pairs.
+     */
+    metadata?: {
+        [key: string]: string;
+    } | null;
+    /**
+     * Whether the page asks for a telephone number. Default: false.
+     */
+    phoneNumberRequired?: boolean | null;
+    /**
+     * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
+     */
+    locale?: Locale | null;
+    /**
+     * Name and description of the product on the page.
+     */
+    productPage?: ProductPage | null;
+    /**
+     * Id of an existing customer. Without it a customer is created from the details.
+     */
+    customerId?: string | null;
+    /**
      * When a new subscription is created, and its payer enters a card. Default: the time of its test clock, else now.
      */
     startDate?: number | null;
@@ -702,6 +744,18 @@ export type SimulateSubscriptionRequest = {
      * The test clock of a new subscription.
      */
     testClockId?: string | null;
+    /**
+     * Delay of each retry after the attempt before it, such as `4h` or `2d`; an empty list: no retries. Default: yours.
+     */
+    retryPlan?: Array<string> | null;
+    /**
+     * What happens after the last retry. Default: your setting.
+     */
+    afterExhausted?: 'stay_unpaid' | 'end' | null;
+    /**
+     * When a declined subscription becomes UNPAID. Default: your setting.
+     */
+    unpaidFrom?: 'first_decline' | 'retries_exhausted' | null;
     /**
      * Outcomes and commands. Every attempt without an outcome is paid.
      */
@@ -2322,6 +2376,10 @@ export type CreateCustomerData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -2427,6 +2485,10 @@ export type UpdateCustomerData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path: {
         /**
@@ -2734,6 +2796,10 @@ export type CreateSubscriptionData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3069,6 +3135,12 @@ export type SubscriptionTimelineResponse = SubscriptionTimelineResponses[keyof S
 
 export type SimulateSubscriptionData = {
     body: SimulateSubscriptionRequest;
+    headers?: {
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
+    };
     path?: never;
     query?: never;
     url: '/subscription/simulate';
@@ -3115,6 +3187,10 @@ export type EditSubscriptionData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3174,6 +3250,10 @@ export type CancelSubscriptionData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3233,6 +3313,10 @@ export type PauseSubscriptionData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3292,6 +3376,10 @@ export type ResumeSubscriptionData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3351,6 +3439,10 @@ export type UnpauseSubscriptionData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3410,6 +3502,10 @@ export type RetrySubscriptionPaymentData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3469,6 +3565,10 @@ export type GenerateSubscriptionLinkData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3528,6 +3628,10 @@ export type GeneratePaymentLinkData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3587,6 +3691,10 @@ export type ChargeSubscriptionOnceData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3646,6 +3754,10 @@ export type ChargeTokenisedPaymentMethodData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3705,6 +3817,10 @@ export type CreateIntentData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -3946,6 +4062,10 @@ export type CancelIntentData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path: {
         /**
@@ -4010,6 +4130,10 @@ export type RefundIntentData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -4147,6 +4271,10 @@ export type CreateSetupMethodData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -4414,6 +4542,10 @@ export type ResendEventData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path: {
         /**
@@ -4528,6 +4660,10 @@ export type CreateWebhookData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -4651,6 +4787,10 @@ export type UpdateWebhookData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path: {
         /**
@@ -4778,6 +4918,10 @@ export type RecoverEventsData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path: {
         /**
@@ -4883,6 +5027,12 @@ export type GetRecoveryResponse = GetRecoveryResponses[keyof GetRecoveryResponse
 
 export type PingWebhookData = {
     body?: PingWebhookRequest;
+    headers?: {
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
+    };
     path: {
         /**
          * Id of a webhook configuration.
@@ -4938,6 +5088,10 @@ export type CreateTestClockData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -4997,6 +5151,10 @@ export type AdvanceTestClockData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;
@@ -5102,6 +5260,10 @@ export type DeclineNextData = {
          * Your own key for this request. Requests with the same key are executed once.
          */
         'Idempotency-Key'?: string;
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
     };
     path?: never;
     query?: never;

@@ -1,13 +1,17 @@
+import { parseDuration } from './duration.ts';
+
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** The automatic retries of a declined cycle. Each delay counts from the previous automatic attempt. */
 export interface RetryPlan {
   delaysMs: number[];
-  afterExhausted: 'stay_unpaid' | 'end';
+  afterExhausted: (typeof AFTER_EXHAUSTED)[number];
   /** When the subscription becomes UNPAID: at the first decline (default), or when no retry is left. */
   unpaidFrom?: UnpaidFrom;
 }
+
+export const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
 
 export const UNPAID_FROM = ['first_decline', 'retries_exhausted'] as const;
 export type UnpaidFrom = (typeof UNPAID_FROM)[number];
@@ -21,7 +25,19 @@ export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
 /** Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. */
 export const AUTOMATIC_ATTEMPTS_MAX = 15;
-export const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
+const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
+
+/** Reads delays such as `4h`. Returns what is wrong with them as text. */
+export function readDelays(texts: readonly string[]): number[] | string {
+  const delaysMs = texts.map(parseDuration).filter((ms) => ms !== null);
+  if (delaysMs.length < texts.length) return 'must be times like 4h or 2d (units d, h, m, s)';
+  // The first attempt of a cycle also counts as automatic.
+  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
+    return `must be at most ${AUTOMATIC_ATTEMPTS_MAX - 1} times`;
+  }
+  const isDelay = (ms: number): boolean => ms >= 60_000 && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
+  return delaysMs.every(isDelay) ? delaysMs : 'must be times from 1 minute to 30 days';
+}
 
 /** Null if the plan is used up or the attempt would be the 16th in 30 days. `attemptsAt`: oldest first. */
 export function nextAutomaticAttemptAt(

@@ -4,6 +4,7 @@ import type { ParsedUrlQuery } from 'node:querystring';
 import rawBody from 'raw-body';
 import type { RawBodyError } from 'raw-body';
 import { DomainError } from '../../domain/errors.ts';
+import { pathText, repeatedMember } from './json.ts';
 import type { Context } from './request.ts';
 
 const BODY_LIMIT_BYTES = 524_288;
@@ -30,12 +31,24 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
     throw bodyProblem('must be sent without Content-Encoding');
   }
   const text = await readText(request, BODY_LIMIT_BYTES);
+  const body = parseJson(text);
+  const repeated = repeatedMember(text);
+  if (repeated !== null) {
+    throw problemsError([{ field: repeated.slice(0, SHOWN_PATH_MAX), message: GIVEN_TWICE }]);
+  }
+  return body;
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
     throw bodyProblem('must be valid JSON');
   }
 }
+
+/** The problem of a member that an object has twice: the sender means one of the values, and nobody knows which. */
+export const GIVEN_TWICE = 'is given twice';
 
 /**
  * Returns the body as text.
@@ -160,6 +173,8 @@ export function readQuery<Query extends Shape>(shape: Query, sent: ParsedUrlQuer
 
 /** Answers cut longer names of fields and parameters to this number of characters. */
 const SHOWN_NAME_MAX = 64;
+/** The same for the path of a field. */
+const SHOWN_PATH_MAX = 200;
 const IGNORED_NAMES_MAX = 20;
 /** Maximum length of the header `Ignored-Fields`, in characters. */
 const IGNORED_FIELDS_MAX = 1_000;
@@ -180,6 +195,25 @@ export function nameIgnoredFields(ctx: Context, shape: Shape, fields: Fields<Sha
   ctx.set('Ignored-Fields', text);
 }
 
+/** Returns whether the request wants unknown fields to be refused. Throws `bad_request` for another value. */
+export function refusesUnknownFields(ctx: Context): boolean {
+  const wish = ctx.get(UNKNOWN_FIELDS);
+  const problem = { field: UNKNOWN_FIELDS, message: 'must be refuse, or absent' };
+  if (wish !== '' && wish !== 'refuse') throw problemsError([problem]);
+  return wish === 'refuse';
+}
+
+const UNKNOWN_FIELDS = 'Unknown-Fields';
+
+export function unknownFieldProblems(...body: Parameters<typeof ignoredFields>): Problem[] {
+  return ignoredFields(...body)
+    .slice(0, IGNORED_NAMES_MAX)
+    .map((path) => ({
+      field: path.slice(0, SHOWN_PATH_MAX),
+      message: 'is not a field of this request',
+    }));
+}
+
 /** In the order of the body, for example `customerDetails.title`. `fields`: the parsed body. */
 export function ignoredFields(
   shape: Shape,
@@ -193,12 +227,14 @@ export function ignoredFields(
 }
 
 function ignoredIn(path: string, given: unknown, read: unknown): string[] {
+  if (Array.isArray(given) && Array.isArray(read)) {
+    return given.flatMap((entry, index) => ignoredIn(`${path}[${index}]`, entry, read[index]));
+  }
   if (!isPlainObject(given) || !isPlainObject(read)) return [];
-  return Object.entries(given).flatMap(([name, member]) =>
-    Object.hasOwn(read, name)
-      ? ignoredIn(`${path}.${name}`, member, read[name])
-      : `${path}.${name}`,
-  );
+  return Object.entries(given).flatMap(([name, member]) => {
+    if (Object.hasOwn(read, name)) return ignoredIn(`${path}.${name}`, member, read[name]);
+    return member === '' ? [] : [`${path}.${name}`];
+  });
 }
 
 /** Returns the parsed value with the members of every object in the order of the request. */
@@ -230,15 +266,6 @@ export function problemsError(problems: readonly Problem[]): UnstoredRefusal {
 function inOrderOf(names: readonly string[], problems: readonly Problem[]): Problem[] {
   const rank = ({ field }: Problem): number => names.indexOf(/^[^.[]+/.exec(field)?.[0] ?? '');
   return problems.toSorted((a, b) => rank(a) - rank(b));
-}
-
-function pathText(path: readonly PropertyKey[]): string {
-  return path
-    .map((part, at) => {
-      if (typeof part === 'number') return `[${part}]`;
-      return at === 0 ? String(part) : `.${String(part)}`;
-    })
-    .join('');
 }
 
 const EXPECTED: Readonly<Record<string, string>> = {

@@ -67,6 +67,8 @@ import {
   readJsonBody,
   readQuery,
   refuseProblems,
+  refusesUnknownFields,
+  unknownFieldProblems,
   withoutEmpty,
 } from './body.ts';
 import { authenticate, createLimits } from './caller.ts';
@@ -221,7 +223,7 @@ async function answer(ctx: Context, route: Route, deps: ApiDeps): Promise<void> 
   // If the body is refused, the answer names the ignored fields of its first level.
   nameIgnoredFields(ctx, body?.fields ?? {}, {});
   const queryFields = readQuery(query, parseQuery(ctx.querystring));
-  const { fields, problems } = readBody(route, ctx.state.body, deps);
+  const { fields, problems } = readBody(ctx, route, deps);
   nameIgnoredFields(ctx, body?.fields ?? {}, fields);
   const keyUse = idempotencyKey === undefined ? null : keyUseOf(ctx);
   const check = async (): Promise<void> => {
@@ -239,9 +241,16 @@ async function answer(ctx: Context, route: Route, deps: ApiDeps): Promise<void> 
   send(ctx, await handle(call, deps));
 }
 
-function readBody({ body }: Route, sent: unknown, deps: ApiDeps): ReturnType<typeof checkFields> {
+function readBody(ctx: Context, { body }: Route, deps: ApiDeps): ReturnType<typeof checkFields> {
+  const refusesUnknown = refusesUnknownFields(ctx);
   if (body === undefined) return { fields: {}, problems: [] };
+  const sent = ctx.state.body;
   const given = sent === undefined && body.isOptional ? {} : sent;
   const present = withoutEmpty(body.fields, given, body.refusesEmpty);
-  return checkFields(body.fields, present, (fields) => body.problems?.(fields, deps) ?? []);
+  return checkFields(body.fields, present, (fields) => [
+    ...(refusesUnknown || body.refusesUnknown
+      ? unknownFieldProblems(body.fields, present, fields)
+      : []),
+    ...(body.problems?.(fields, deps) ?? []),
+  ]);
 }

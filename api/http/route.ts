@@ -26,6 +26,8 @@ export interface RequestBody<Body extends Shape = Shape> {
   readonly examples: Examples;
   /** The body may be absent. Then every field is absent. */
   readonly isOptional?: true;
+  /** Unknown fields are refused without the header `Unknown-Fields`, too: nothing is lost by it. */
+  readonly refusesUnknown?: true;
 }
 
 /** A test checks that every route of merchants has an operation, and every operation a route. */

@@ -19,8 +19,9 @@ of another merchant gets the same answer as for a record that does not exist: 40
 ## Requests
 
 Send JSON in UTF-8 with \`Content-Type: application/json\`, at most 512 kB. Fields that are not in this
-document are ignored, and the answer's header \`Ignored-Fields\` names them. An unknown query parameter is
-refused. An optional field that is null or an empty string counts as absent. An invalid request is answered
+document are ignored, and the answer's header \`Ignored-Fields\` names them. Send \`Unknown-Fields: refuse\` to
+have them refused: a misspelled \`trialPeriodCount\` then charges nobody. A member that an object has twice and an
+unknown query parameter are refused. An optional field that is null or an empty string counts as absent. An invalid request is answered
 400 \`bad_request\`, and \`errorDescription\` names every invalid field. An unknown path is answered 404
 \`route_not_found\`. A known path with an unknown method is answered 405 \`method_not_allowed\`.
 

@@ -99,7 +99,7 @@ function curlOf({ method, path, params = {}, idempotencyKey, isOpen, body }: Ope
 }
 
 function parametersOf(book: SchemaBook, operation: Operation): JsonSchema[] {
-  const { params = {}, query, idempotencyKey, isCacheable } = operation;
+  const { params = {}, query, idempotencyKey, isCacheable, body } = operation;
   return [
     ...Object.entries(params).map(([name, { description, example }]) => ({
       name,
@@ -112,8 +112,18 @@ function parametersOf(book: SchemaBook, operation: Operation): JsonSchema[] {
     ...(query === undefined ? [] : queryParameters(book, query)),
     ...keyParameter(idempotencyKey),
     ...(isCacheable ? [IF_NONE_MATCH] : []),
+    ...(body === undefined ? [] : [UNKNOWN_FIELDS]),
   ];
 }
+
+const UNKNOWN_FIELDS: JsonSchema = {
+  name: 'Unknown-Fields',
+  in: 'header',
+  required: false,
+  description: '`refuse`: a field of the body that is not in this document is answered 400.',
+  schema: { type: 'string', pattern: '^refuse$' },
+  'x-extension': true,
+};
 
 const IF_NONE_MATCH: JsonSchema = {
   name: 'If-None-Match',

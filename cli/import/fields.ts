@@ -12,8 +12,15 @@ import {
   text,
   wholeNumber,
 } from '../../api/fields.ts';
-import { ignoredFields, readFields, UnstoredRefusal, withoutEmpty } from '../../api/http/body.ts';
+import {
+  GIVEN_TWICE,
+  ignoredFields,
+  readFields,
+  UnstoredRefusal,
+  withoutEmpty,
+} from '../../api/http/body.ts';
 import type { Fields, Problem } from '../../api/http/body.ts';
+import { repeatedMember } from '../../api/http/json.ts';
 import {
   cycleCount,
   interval,
@@ -84,7 +91,8 @@ export function readImport(line: string): Reading {
     return { kind: 'problem', importId: null, problem: 'is not valid JSON' };
   }
   const given = withoutEmpty(FIELDS, body);
-  const problems: string[] = [];
+  const repeated = repeatedMember(line);
+  const problems = repeated === null ? [] : [`${repeated}: ${GIVEN_TWICE}`];
   let fields: Fields<typeof FIELDS> | null = null;
   try {
     fields = readFields(FIELDS, given, lineProblems);

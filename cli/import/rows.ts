@@ -171,7 +171,8 @@ function insertMethod(tx: Db, { gateway, card, subscription }: SubscriptionImpor
 }
 
 function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
-  const jitter = initialJitter(ids.subscriptionId, given.jitterWindowMs);
+  const { subscriptionId } = ids;
+  const jitter = initialJitter({ subscriptionId, testClockId: null }, given.jitterWindowMs);
   const unplaced = importedSubscription({ ...given.subscription, ...ids, jitter });
   const place = takePlace(given.places, unplaced, unplaced.createdAt);
   const change = { state: { ...unplaced, ...place }, events: [], effects: {} };

@@ -5,13 +5,9 @@ import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
-import {
-  AUTOMATIC_ATTEMPTS_MAX,
-  AUTOMATIC_ATTEMPTS_WINDOW_MS,
-  UNPAID_FROM,
-} from '../../domain/retry-plan.ts';
+import { formatDuration, parseDuration } from '../../domain/duration.ts';
+import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../domain/retry-plan.ts';
 import type { RetryPlan, UnpaidFrom } from '../../domain/retry-plan.ts';
-import { formatDuration, parseDuration } from './duration.ts';
 
 export interface ConfigureOptions {
   readonly retryPlan?: string;
@@ -59,8 +55,6 @@ export function addChargingOptions(command: Command): Command {
 /** Longest jitter window, in ms, shorter than the shortest interval, which is one day. */
 export const JITTER_WINDOW_MAX_MS = 12 * 3_600_000;
 
-const AFTER_EXHAUSTED = ['stay_unpaid', 'end'] as const;
-
 /** Throws an error that names every wrong option and its expected form. */
 export function settingsChanges(
   options: ConfigureOptions,
@@ -78,7 +72,7 @@ export function settingsChanges(
     const delaysMs =
       retryPlan === undefined
         ? current.retryPlan.delaysMs
-        : read('--retry-plan', delaysOf(retryPlan));
+        : read('--retry-plan', readDelays(retryPlan === 'none' ? [] : listOf(retryPlan)));
     if (delaysMs) {
       changes.retryPlan = {
         ...current.retryPlan,
@@ -117,20 +111,6 @@ export function settingsChanges(
 
 function brandingProblem(option: BrandingOption, text: string): string | null {
   return option === 'colour' ? colourProblem(text) : brandUrlProblem(text);
-}
-
-function delaysOf(text: string): number[] | string {
-  const parts = text === 'none' ? [] : listOf(text);
-  const delaysMs = parts.map(parseDuration).filter((ms) => ms !== null);
-  if (delaysMs.length < parts.length) {
-    return `"${text}" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none`;
-  }
-  // The first attempt of a cycle also counts as automatic.
-  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
-    return `at most ${AUTOMATIC_ATTEMPTS_MAX - 1} retries can follow a declined charge`;
-  }
-  const isDelay = (ms: number): boolean => ms >= 60_000 && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
-  return delaysMs.every(isDelay) ? delaysMs : 'each delay must be from 1 minute to 30 days';
 }
 
 function jitterMsOf(text: string): number | null | string {
@@ -175,13 +155,9 @@ function listOf(text: string): string[] {
 }
 
 /** The settings in the form of the options, with the default of each unset setting. */
-export function shownSettings({
-  retryPlan,
-  jitterMs = null,
-  paymentMethods = [...PAYMENT_METHOD_KINDS],
-  branding = {},
-  webhookRetention,
-}: MerchantSettings) {
+export function shownSettings(settings: MerchantSettings) {
+  const { retryPlan, jitterMs = null, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
+  const { branding = {}, webhookRetention } = settings;
   return {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
     afterExhausted: retryPlan.afterExhausted,

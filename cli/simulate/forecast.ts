@@ -34,7 +34,7 @@ export function forecast(
   return states.flatMap((state) => {
     const { subscriptionId } = state;
     const { jitterFor: _, ...own } = state;
-    const jitter = jitterMs === undefined ? {} : initialJitter(subscriptionId, jitterMs);
+    const jitter = jitterMs === undefined ? {} : initialJitter(state, jitterMs);
     const start = jitterMs === undefined ? state : { ...own, ...jitter };
     const script = { outcomes: [], commands: [], declineOf, untilAt };
     return simulate(start, fromAt, retryPlan, script).steps.flatMap(({ at, charge }) => {

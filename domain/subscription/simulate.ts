@@ -30,11 +30,18 @@ export interface Script {
    */
   readonly outcomes: readonly ScriptedOutcome[];
   /** In the order of their instants. Steps that are due at the same instant come first. */
-  readonly commands: readonly { at: number; command: Command }[];
+  readonly commands: readonly ScriptedCommand[];
   /** The code of an attempt without a scripted outcome; null or absent: none. */
   readonly declineOf?: (intentId: string, attemptNumber: number) => string | null;
   /** Nothing after this instant is played. */
   readonly untilAt?: number;
+}
+
+export interface ScriptedCommand {
+  readonly at: number;
+  /** How a refusal names the command. */
+  readonly name: string;
+  readonly command: Command;
 }
 
 /** For the next `times` attempts on a cycle, or from an instant on. `code` null: paid. */
@@ -72,7 +79,7 @@ export interface Simulated {
 }
 
 /** Plays `script` from `nowAt` on, until nothing is due any more, or else until `untilAt`, or 120 more cycles are paid. */
-export function simulate(...from: ConstructorParameters<typeof Life>): Simulated {
+export function simulate(...from: ConstructorParameters<typeof Simulation>): Simulated {
   const simulation = simulateByStep(...from);
   for (;;) {
     const { done, value } = simulation.next();
@@ -82,9 +89,9 @@ export function simulate(...from: ConstructorParameters<typeof Life>): Simulated
 
 /** As {@link simulate}; yields after each step, of which a simulation may have thousands. */
 export function simulateByStep(
-  ...from: ConstructorParameters<typeof Life>
+  ...from: ConstructorParameters<typeof Simulation>
 ): Generator<void, Simulated> {
-  return new Life(...from).play();
+  return new Simulation(...from).play();
 }
 
 /** The steps before the first due step of a new subscription: its creation. */
@@ -99,10 +106,10 @@ export function creationStep(state: SubscriptionState): SimulatedStep {
 /** A charge has its outcome at once. An attempt that a command has voided was not made. */
 type SimulatedOutcome = Extract<AttemptOutcome, { kind: 'succeeded' | 'declined' }>;
 
-class Life {
+class Simulation {
   private readonly steps: SimulatedStep[] = [];
   private readonly outcomes: { outcome: ScriptedOutcome; left: number }[];
-  private readonly commands: Script['commands'][number][];
+  private readonly commands: ScriptedCommand[];
   private readonly script: Script;
   private readonly cyclesMax: number;
   private readonly retryPlan: RetryPlan;
@@ -158,13 +165,13 @@ class Life {
     return { now: this.now, realNow: this.now };
   }
 
-  private execute({ at, command }: Script['commands'][number]): void {
+  private execute({ at, name, command }: ScriptedCommand): void {
     this.commands.shift();
     this.now = Math.max(this.now, at);
     const decision = validateCommand(this.state, command, this.now);
     if (!decision.ok) {
       const { status, currentPeriodEndAt } = this.state;
-      const what = `${command.kind} refused`;
+      const what = `${name} refused`;
       const rest = { status, currentPeriodEndAt, events: [], charge: null, refusal: decision };
       this.steps.push({ at: this.now, what, why: decision.message, ...rest });
       return;

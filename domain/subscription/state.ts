@@ -256,11 +256,17 @@ export interface NewSubscription {
 
 type Jitter = Pick<SubscriptionState, 'jitterMs' | 'jitterFor'>;
 
-/** Returns the jitter of a new subscription. `windowMs` null: each date gets its delay when it is the next one. */
-export function initialJitter(subscriptionId: string, windowMs: number | null): Jitter {
-  return windowMs === null
+/**
+ * Returns the jitter of a new subscription. `windowMs` null: each date gets its delay when it is the next one; on a test
+ * clock none, because nothing has to be spread.
+ */
+export function initialJitter(
+  { subscriptionId, testClockId }: Pick<NewSubscription, 'subscriptionId' | 'testClockId'>,
+  windowMs: number | null,
+): Jitter {
+  return windowMs === null && testClockId === null
     ? { jitterMs: 0, jitterFor: 0 }
-    : { jitterMs: jitterOf(subscriptionId, windowMs) };
+    : { jitterMs: jitterOf(subscriptionId, windowMs ?? 0) };
 }
 
 export function newSubscription(input: NewSubscription): SubscriptionState {

@@ -45,7 +45,11 @@ def call(method, path, body=None):
     """Sends a request until it has a definite answer. Its Idempotency-Key makes a repeat harmless."""
     headers = {"Authorization": AUTHORIZATION}
     if method == "POST":
-        headers |= {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+        headers |= {
+            "Content-Type": "application/json",
+            "Unknown-Fields": "refuse",
+            "Idempotency-Key": str(uuid.uuid4()),
+        }
     data = None if body is None else json.dumps(body).encode()
     give_up_at = time.monotonic() + WAIT_SECONDS
     while True:

@@ -49,6 +49,15 @@ test('the total of a month is exact if the sum of its charges exceeds 2^53 [D-01
 });
 
 describe('a line of an import', () => {
+  test('is refused if it gives a member twice [D-10]', () => {
+    const line = JSON.stringify(LINE).replace('"amount":1999', '"amount":1999,"amount":9900');
+    expect(readImport(line)).toEqual({
+      kind: 'problem',
+      importId: 'old-17',
+      problem: 'amount: is given twice',
+    });
+  });
+
   test('is read with its defaults and the index of its next date [D-05]', () => {
     expect(readImport(JSON.stringify(LINE))).toEqual({
       kind: 'read',

@@ -103,7 +103,7 @@ test('with more than 200,000 slots, those in the past are forgotten, and later o
 describe('the place of a renewal', () => {
   const monthly = (): SubscriptionState => ({
     ...subscribed('2026-01-31T12:00Z').state,
-    ...initialJitter('sub_1', null),
+    ...initialJitter({ subscriptionId: 'sub_1', testClockId: null }, null),
   });
   const full = (): RenewalPlaces => {
     const places = new RenewalPlaces({ perSecond: 1 });

@@ -338,7 +338,7 @@ async function currencyOf({ db }: ApiDeps, merchantId: string, id: string): Prom
   return (await findSubscription(db, merchantId, id))?.state.terms.currency ?? null;
 }
 
-const NOTHING_TO_EDIT: Problem = {
+export const NOTHING_TO_EDIT: Problem = {
   field: 'body',
   message: 'must have newAmount, newCycleCount, newNextPaymentDate or interval',
 };
@@ -351,7 +351,12 @@ const WIRE_NAMES: Readonly<Record<keyof EditFields, keyof typeof editFields>> = 
   intervalCount: 'intervalCount',
 };
 
-function editOf({ newAmount, newCycleCount, newNextPaymentDate, ...given }: Given): EditFields {
+export function editOf({
+  newAmount,
+  newCycleCount,
+  newNextPaymentDate,
+  ...given
+}: Given): EditFields {
   return {
     newAmountMinor: newAmount,
     newCycleCount,

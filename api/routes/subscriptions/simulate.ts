@@ -1,19 +1,23 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
-import { loadRetryPlan } from '../../../db/repositories/merchants/settings.ts';
+import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
-import { DECLINES } from '../../../domain/declines.ts';
-import type { DeclineCode } from '../../../domain/declines.ts';
+import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
 import { ATTEMPT_TRIGGERS } from '../../../domain/payment-intent.ts';
-import type { Command, CommandKind } from '../../../domain/subscription/commands.ts';
-import { readCommand } from '../../../domain/subscription/read-command.ts';
+import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../../domain/retry-plan.ts';
+import type { RetryPlan } from '../../../domain/retry-plan.ts';
 import { creationStep, simulateByStep } from '../../../domain/subscription/simulate.ts';
-import type { ScriptedOutcome, SimulatedStep } from '../../../domain/subscription/simulate.ts';
-import { newSubscription, nextPaymentAt } from '../../../domain/subscription/state.ts';
+import type { SimulatedStep } from '../../../domain/subscription/simulate.ts';
+import {
+  initialJitter,
+  newSubscription,
+  nextPaymentAt,
+} from '../../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import {
   count,
   currencyCode,
@@ -25,20 +29,18 @@ import {
   SUBSCRIPTION_ID,
   subscriptionStatus,
 } from '../../answer-fields.ts';
-import { found, ok, withoutNulls } from '../../http/request.ts';
+import type { ApiDeps } from '../../deps.ts';
 import {
-  amount,
-  changedCurrency,
   currency,
+  customerDetails,
+  gatewayAmountProblems,
   idText,
   instant,
   optional,
-  wholeNumber,
 } from '../../fields.ts';
-import type { ApiDeps } from '../../deps.ts';
-import { hasFields, refuseProblems, withoutEmpty } from '../../http/body.ts';
+import { hasFields, refuseProblems } from '../../http/body.ts';
 import type { Fields, Problem } from '../../http/body.ts';
-import { checkUnanswered } from '../../../runtime/request-scope.ts';
+import { found, ok, withoutNulls } from '../../http/request.ts';
 import { route } from '../../http/route.ts';
 import {
   creationTime,
@@ -50,95 +52,92 @@ import {
   termsFieldsProblems,
   termsOf,
 } from './create.ts';
+import {
+  checkoutOf,
+  commandsOf,
+  newAmountsOf,
+  outcomesOf,
+  SCRIPT_MAX,
+  scriptEntry,
+  scriptProblems,
+} from './simulate-script.ts';
 
-const SCRIPT_MAX = 100;
-
-const KINDS = {
-  edit: 'edit',
-  pause: 'pause',
-  unpause: 'unpause',
-  cancel: 'cancel',
-  resume: 'resume',
-  retry: 'manualRetry',
-  new_card: 'replacePaymentMethod',
-} as const satisfies Record<string, CommandKind>;
-type CommandName = keyof typeof KINDS;
-
-const OUTCOMES = ['paid', ...(Object.keys(DECLINES) as DeclineCode[])] as const;
-
-const entryFields = {
-  at: optional(instant).describe(
-    'When the command is executed, after the steps that are due by then; or the earliest attempt with the outcome.',
-  ),
-  cycle: optional(wholeNumber(1)).describe('The cycle whose attempts have the outcome, from 1.'),
-  outcome: optional(z.enum(OUTCOMES)).describe(
-    'Outcome of the next attempts. With `at` or `cycle`.',
-  ),
-  times: optional(wholeNumber(1)).describe('Number of attempts with the outcome. Default: 1.'),
-  command: optional(z.enum(Object.keys(KINDS) as [CommandName])).describe(
-    'A command, with the fields of its request. With `at`.',
-  ),
-  newAmount: optional(amount),
-  newCycleCount: optional(cycleCount),
-  newNextPaymentDate: optional(instant),
-  interval: optional(interval),
-  intervalCount: optional(intervalCount),
-  resumeAt: optional(instant),
-  atPeriodEnd: optional(z.boolean()),
-};
-const entry = z.preprocess(
-  (given) => withoutEmpty(entryFields, given),
-  z.object(entryFields).meta({ id: 'ScriptEntry' }),
-);
-
-const fields = {
+const RUNNING = {
   subscriptionId: optional(idText()).describe(
     'A subscription, from its present state on. Absent: a new one, with the fields of the request to create it.',
   ),
-  amount: optional(amount).describe('Amount of each cycle.'),
+};
+
+const ASSUMED = {
+  retryPlan: optional(z.array(z.string())).describe(
+    'Delay of each retry after the attempt before it, such as `4h` or `2d`; an empty list: no retries. Default: yours.',
+  ),
+  afterExhausted: optional(z.enum(AFTER_EXHAUSTED)).describe(
+    'What happens after the last retry. Default: your setting.',
+  ),
+  unpaidFrom: optional(z.enum(UNPAID_FROM)).describe(
+    'When a declined subscription becomes UNPAID. Default: your setting.',
+  ),
+  script: optional(z.array(scriptEntry).max(SCRIPT_MAX)).describe(
+    'Outcomes and commands. Every attempt without an outcome is paid.',
+  ),
+};
+
+const NEW = {
+  ...termsFields,
+  amount: optional(termsFields.amount).describe('Amount of each cycle.'),
   currency: optional(currency),
   interval: optional(interval),
   intervalCount: optional(intervalCount),
   cycleCount: optional(cycleCount),
-  upfrontAmount: termsFields.upfrontAmount,
-  trialPeriodCount: termsFields.trialPeriodCount,
-  trialPeriodInterval: termsFields.trialPeriodInterval,
+  callbackUrl: optional(termsFields.callbackUrl).describe('Changes nothing here.'),
+  customerDetails: optional(customerDetails).describe('Changes nothing here.'),
   startDate: optional(instant).describe(
     'When a new subscription is created, and its payer enters a card. Default: the time of its test clock, else now.',
   ),
   testClockId: optional(idText()).describe('The test clock of a new subscription.'),
-  script: optional(z.array(entry).max(SCRIPT_MAX)).describe(
-    'Outcomes and commands. Every attempt without an outcome is paid.',
-  ),
 };
+
+const fields = { ...RUNNING, ...NEW, ...ASSUMED };
 
 type Given = Fields<typeof fields>;
 
 const REQUIRED = ['amount', 'currency', 'interval', 'intervalCount', 'cycleCount'] as const;
 
 function requestProblems(given: Partial<Given>, { now }: ApiDeps): Problem[] {
-  const script = (given.script ?? []).flatMap(entryProblems);
-  if (given.subscriptionId !== undefined) return script;
+  const assumed = [...scriptProblems(given.script ?? []), ...retryPlanProblems(given)];
+  if (given.subscriptionId !== undefined) return [...assumed, ...unusedProblems(given)];
   const { startDate: startAt = given.testClockId === undefined ? now() : null } = given;
   const missing = REQUIRED.filter((field) => given[field] === undefined);
   return [
-    ...script,
+    ...assumed,
     ...missing.map((field) => ({ field, message: 'is required without subscriptionId' })),
     ...termsFieldsProblems(given),
     ...(startAt === null ? [] : datedProblems(given, startAt)),
   ];
 }
 
-function entryProblems(
-  { at, cycle, outcome, command }: z.output<typeof entry>,
-  index: number,
-): Problem[] {
-  const field = `script[${index}]`;
-  const isOutcome = outcome !== undefined && (at === undefined) !== (cycle === undefined);
-  const isCommand = command !== undefined && at !== undefined && cycle === undefined;
-  return isOutcome !== isCommand && (outcome === undefined) !== (command === undefined)
-    ? []
-    : [{ field, message: 'must have outcome with at or cycle, or command with at' }];
+/** A running subscription has its own terms: a plan with others would look like an answer to them. */
+function unusedProblems(given: Partial<Given>): Problem[] {
+  return (Object.keys(NEW) as (keyof typeof NEW)[])
+    .filter((field) => given[field] !== undefined && given[field] !== false)
+    .map((field) => ({ field, message: 'cannot be given with subscriptionId' }));
+}
+
+function retryPlanProblems({ retryPlan }: Partial<Given>): Problem[] {
+  const delays = retryPlan === undefined ? [] : readDelays(retryPlan);
+  return typeof delays === 'string' ? [{ field: 'retryPlan', message: delays }] : [];
+}
+
+function retryPlanOf({ retryPlan, afterExhausted, unpaidFrom }: Given, own: RetryPlan): RetryPlan {
+  const delaysMs = retryPlan === undefined ? own.delaysMs : readDelays(retryPlan);
+  invariant(typeof delaysMs !== 'string', '`requestProblems` refuses such delays');
+  return {
+    ...own,
+    delaysMs,
+    ...(afterExhausted !== undefined && { afterExhausted }),
+    ...(unpaidFrom !== undefined && { unpaidFrom }),
+  };
 }
 
 const Step = z
@@ -179,6 +178,7 @@ export const simulateSubscription = route({
   body: {
     fields,
     problems: requestProblems,
+    refusesUnknown: true,
     examples: {
       'Two declines in the third month, then a pause': {
         amount: 1_999,
@@ -234,21 +234,24 @@ export const simulateSubscription = route({
       },
     },
   },
-  refusals: ['resource_not_found'],
+  refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async ({ merchant, body }, deps) => {
-    const { state, nowAt, before } = await startOf(deps, merchant.id, body);
+    const settings = await loadSettings(deps.db, merchant.id);
+    const { state, nowAt, before } = await startOf(deps, merchant.id, settings, body);
+    const { currency: code } = state.terms;
+    await refuseAmounts(deps, merchant.id, body, code);
     const script = {
-      outcomes: outcomesOf(body),
-      commands: commandsOf(body, state, nowAt),
+      outcomes: outcomesOf(body.script),
+      commands: [...checkoutOf(state, nowAt), ...commandsOf(body.script, code)],
     };
-    const retryPlan = await loadRetryPlan(deps.db, merchant.id);
+    const retryPlan = retryPlanOf(body, settings.retryPlan);
     const {
       steps,
       state: last,
       isComplete,
     } = await inParts(simulateByStep(state, nowAt, retryPlan, script));
     return ok({
-      data: [...before, ...steps].map((step) => presentStep(step, state.terms.currency)),
+      data: [...before, ...steps].map((step) => presentStep(step, code)),
       status: last.status,
       ...withoutNulls({ endReason: last.endReason, nextPaymentDate: nextPaymentAt(last) }),
       isComplete,
@@ -274,75 +277,40 @@ export async function inParts<Result>(steps: Generator<unknown, Result>): Promis
 async function startOf(
   { db, now, random, checkoutExpiryMs }: ApiDeps,
   merchantId: string,
+  { jitterMs = null }: MerchantSettings,
   body: Given,
 ): Promise<{ state: SubscriptionState; nowAt: number; before: SimulatedStep[] }> {
-  const { subscriptionId, testClockId = null } = body;
-  if (subscriptionId !== undefined) {
-    const view = await findSubscription(db, merchantId, subscriptionId);
+  const { testClockId = null } = body;
+  if (body.subscriptionId !== undefined) {
+    const ref = { merchantId, subscriptionId: body.subscriptionId };
+    const view = await findSubscription(db, merchantId, body.subscriptionId);
     const { state } = found(view, 'subscription');
-    const nowAt = await businessNow(db, { merchantId, subscriptionId }, now());
+    const nowAt = await businessNow(db, ref, now());
     return { state, nowAt, before: [] };
   }
   const createdAt = body.startDate ?? (await creationTime(db, { now }, merchantId, body));
   invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');
+  const subscriptionId = newId('sub', now(), random);
   const state = newSubscription({
-    subscriptionId: newId('sub', now(), random),
+    subscriptionId,
     merchantId,
     customerId: newId('cus', now(), random),
     terms: termsOf(body),
     createdAt,
     checkoutExpiresAt: createdAt + checkoutExpiryMs,
     testClockId,
+    jitter: initialJitter({ subscriptionId, testClockId }, jitterMs),
   });
   return { state, nowAt: createdAt, before: [creationStep(state)] };
 }
 
-function outcomesOf({ script = [] }: Given): ScriptedOutcome[] {
-  return script.flatMap(({ at: fromAt = 0, cycle, outcome, times = 1 }) => {
-    if (outcome === undefined) return [];
-    const code = outcome === 'paid' ? null : outcome;
-    return [{ for: cycle === undefined ? { fromAt } : { cycleNumber: cycle }, code, times }];
-  });
+/** Refuses what the requests to create and to edit refuse: amounts that the merchant's gateway cannot charge. */
+async function refuseAmounts(deps: ApiDeps, merchantId: string, body: Given, code: string) {
+  const { amount, upfrontAmount, script } = body;
+  const amounts = { amount, upfrontAmount, ...newAmountsOf(script) };
+  if (Object.values(amounts).every((value) => value === undefined)) return;
+  refuseProblems(await gatewayAmountProblems(deps, merchantId, amounts, code));
 }
-
-/** The payer of a subscription in CREATED enters a card at once, if the outcome of no earlier one is open. */
-function commandsOf(body: Given, state: SubscriptionState, nowAt: number) {
-  const { status, openAttempt, terms } = state;
-  const checkout: { at: number; command: Command }[] =
-    status === 'CREATED' && openAttempt === null
-      ? [{ at: nowAt, command: cardCommand('completeCheckout', 'checkout') }]
-      : [];
-  const problems: Problem[] = [];
-  const given = (body.script ?? []).flatMap(({ at, command: name, ...rest }, index) => {
-    if (name === undefined || at === undefined) return [];
-    const kind = KINDS[name];
-    const commandId = `script[${index}]`;
-    if (kind === 'replacePaymentMethod') return [{ at, command: cardCommand(kind, commandId) }];
-    const { newAmount, newNextPaymentDate, ...same } = rest;
-    const argument = {
-      ...same,
-      newAmountMinor: newAmount,
-      newNextPaymentAt: newNextPaymentDate,
-      ...(newAmount !== undefined && { currencyRow: changedCurrency(terms.currency) }),
-    };
-    const read = readCommand(kind, argument, commandId);
-    if (read.ok) return [{ at, command: read.command }];
-    problems.push({ field: commandId, message: read.message });
-    return [];
-  });
-  refuseProblems(problems);
-  return [...checkout, ...given.toSorted((a, b) => a.at - b.at)];
-}
-
-const cardCommand = (
-  kind: 'completeCheckout' | 'replacePaymentMethod',
-  commandId: string,
-): Command => ({
-  kind,
-  commandId,
-  paymentToken: commandId,
-  checkoutSessionId: commandId,
-});
 
 function presentStep(step: SimulatedStep, code: string) {
   const { at, what, why, status, events: eventTypes, charge, refusal, currentPeriodEndAt } = step;

@@ -19,9 +19,7 @@ export async function createSubscription(
   checkout: NewCheckout,
 ): Promise<SubscriptionState> {
   const settings = await loadSettings(tx, subscription.merchantId);
-  // On a test clock a renewal is charged at its date: nothing has to be spread.
-  const windowMs = settings.jitterMs ?? (subscription.testClockId === null ? null : 0);
-  const jitter = initialJitter(subscription.subscriptionId, windowMs);
+  const jitter = initialJitter(subscription, settings.jitterMs ?? null);
   const state = newSubscription({ ...subscription, jitter });
   const { merchantId, subscriptionId, createdAt, checkoutExpiresAt: expiresAt } = state;
   await writeChange(tx, withoutCommand(created(state), createdAt), { creates: order });

@@ -279,17 +279,17 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
     code: 1,
     stdout: '',
     stderr: `Nothing was changed.
-  --retry-plan: "4h,soon" is not a list like 4h,8h,12h,24h (units d, h, m, s), nor none
+  --retry-plan: must be times like 4h or 2d (units d, h, m, s)
   --jitter: "13h" is not auto, 0 or a time like 30m, at most 12h
   --payment-methods: CARD must be included: the other methods fall back to it
 `,
   });
   const cases: [string[], string][] = [
-    [['--retry-plan', '59s'], '--retry-plan: each delay must be from 1 minute to 30 days'],
-    [['--retry-plan', '31d'], '--retry-plan: each delay must be from 1 minute to 30 days'],
+    [['--retry-plan', '59s'], '--retry-plan: must be times from 1 minute to 30 days'],
+    [['--retry-plan', '31d'], '--retry-plan: must be times from 1 minute to 30 days'],
     [
       ['--retry-plan', Array.from({ length: 15 }, () => '1h').join(',')],
-      '--retry-plan: at most 14 retries can follow a declined charge',
+      '--retry-plan: must be at most 14 times',
     ],
     [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [

@@ -51,6 +51,22 @@ describe('an amount that Stripe cannot charge', () => {
       `upfrontAmount: ${STEP}`,
     ],
     [
+      'a simulated subscription',
+      '/subscription/simulate',
+      subscriptionBody({ amount: 1_234, currency: 'KWD' }),
+      `amount: ${STEP}`,
+    ],
+    [
+      'a simulated edit',
+      '/subscription/simulate',
+      subscriptionBody({
+        amount: 1_230,
+        currency: 'KWD',
+        script: [{ at: 1_830_000_000_000, command: 'edit', newAmount: 1_235 }],
+      }),
+      `script[0].newAmount: ${STEP}`,
+    ],
+    [
       'a subscription whose amount has more than eight digits at Stripe',
       CREATE,
       subscriptionBody({ amount: 1_000_000, currency: 'ISK' }),

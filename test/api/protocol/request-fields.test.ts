@@ -110,6 +110,49 @@ test('the header Ignored-Fields of an answer names the ignored fields of the bod
   expect(odd.headers['ignored-fields']).toBe(`%EF%BF%BD, ${'x'.repeat(63)}%EF%BF%BD`);
 });
 
+const STRICT = { 'unknown-fields': 'refuse' };
+
+test('with the header Unknown-Fields an unknown field is refused by its path, besides the other problems, and nothing is created [D-10]', async ({
+  api,
+}) => {
+  const before = await api.countRows();
+  const send = (changes: object, headers: Record<string, string> = STRICT) =>
+    api.call('POST', '/subscription/create', { body: { ...ORDER, ...changes }, headers });
+  const unknown = (...fields: string[]) =>
+    fields.map((field) => `${field}: is not a field of this request`).join('; ');
+  expectError(await send({ trialPeriodDays: 14 }), 400, 'bad_request', unknown('trialPeriodDays'));
+  expectError(
+    await send({ cycleCount: 0, customerDetails: { title: 'Dr' }, productPage: { nmae: 'Tea' } }),
+    400,
+    'bad_request',
+    `${unknown('customerDetails.title')}; cycleCount: must be an integer of at least 1; ${unknown('productPage.nmae')}`,
+  );
+  expectError(
+    await send({}, { 'unknown-fields': 'ignore' }),
+    400,
+    'bad_request',
+    'Unknown-Fields: must be refuse, or absent',
+  );
+  expect(await api.countRows()).toEqual(before);
+  expect((await send({ metadata: { any: 'pair' } })).status).toBe(200);
+});
+
+test.for(
+  ROUTES.filter(({ body, method }) => body !== undefined && method !== 'get').map(
+    ({ method, path }) => [method.toUpperCase(), path] as const,
+  ),
+)(
+  'a member that is given twice is refused by %s %s, and changes nothing [D-10]',
+  async ([method, template], { api }) => {
+    const before = await api.countRows();
+    const answer = await api.call(method, template.replaceAll(/:\w+/g, 'whatever'), {
+      raw: '{"customerDetails":{},"list":[{},{"amount":1999,"b":{},"amount":9900}]}',
+    });
+    expectError(answer, 400, 'bad_request', 'list[1].amount: is given twice');
+    expect(await api.countRows()).toEqual(before);
+  },
+);
+
 test.for(ROUTES.map(({ method, path }) => [method.toUpperCase(), path] as const))(
   'an unknown query parameter is refused by %s %s [D-10]',
   async ([method, template], { api }) => {

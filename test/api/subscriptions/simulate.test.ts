@@ -1,6 +1,8 @@
 import { describe, expect } from 'vitest';
 import { subscriptionBody, test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
+import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
+import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 import { subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 
@@ -194,7 +196,48 @@ describe('a simulated subscription', () => {
     [
       'an edit of nothing',
       terms({ script: [{ at: JAN_31, command: 'edit' }] }),
-      'script[0]: the argument must have newAmountMinor',
+      'script[0]: must have newAmount, newCycleCount, newNextPaymentDate or interval',
+    ],
+    [
+      'an edit of half an interval',
+      terms({ script: [{ at: JAN_31, command: 'edit', interval: 'YEAR' }] }),
+      'script[0].newNextPaymentDate: is required to edit the interval; script[0].intervalCount: is required to edit the interval',
+    ],
+    [
+      'an unpause without a date',
+      terms({ script: [{ at: JAN_31, command: 'unpause' }] }),
+      'script[0].newNextPaymentDate: is required',
+    ],
+    [
+      'a misspelled member of its script',
+      terms({ script: [{ cycle: 2, outcome: 'paid', time: 4 }] }),
+      'script[0].time: is not a field of this request',
+    ],
+    [
+      'a member that its command does not use',
+      terms({ script: [{ at: JAN_31, command: 'cancel', newAmount: 5_000, times: 2 }] }),
+      'script[0].times: is not a field of cancel; script[0].newAmount: is not a field of cancel',
+    ],
+    [
+      'a command’s member at an outcome',
+      terms({ script: [{ cycle: 2, outcome: 'paid', atPeriodEnd: true }] }),
+      'script[0].atPeriodEnd: is not a field of an outcome',
+    ],
+    ['a misspelled field', terms({ trialPeriodDays: 14 }), 'trialPeriodDays: is not a field'],
+    [
+      'terms of a running subscription',
+      { subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c', amount: 5_000, startDate: JAN_31 },
+      'amount: cannot be given with subscriptionId; startDate: cannot be given with subscriptionId',
+    ],
+    [
+      'delays that nobody can read',
+      terms({ retryPlan: ['soon'] }),
+      'retryPlan: must be times like 4h or 2d (units d, h, m, s)',
+    ],
+    [
+      'a wrong field of the request to create',
+      terms({ callbackUrl: 'nowhere' }),
+      'callbackUrl: must be an absolute http or https URL',
     ],
   ])('is refused with %s [D-58]', async ([, body, message], { api }) => {
     const answer = await simulate(api, body);
@@ -203,6 +246,42 @@ describe('a simulated subscription', () => {
       'bad_request',
     ]);
     expect(answer.text).toContain(message);
+  });
+
+  test('follows the retry plan of the request in place of the merchant’s [D-58, D-30]', async ({
+    api,
+  }) => {
+    const plan = {
+      retryPlan: ['1d', '36h'],
+      afterExhausted: 'end',
+      unpaidFrom: 'retries_exhausted',
+    };
+    const script = [{ cycle: 2, outcome: 'insufficient_funds', times: 9 }];
+    expect(
+      steps(await simulate(api, terms({ ...plan, script })))
+        .slice(2)
+        .map(lineOf),
+    ).toEqual([
+      '2027-02-28T12:00 | ACTIVE | cycle 2 declined (insufficient_funds) | 2027-02-28T12:00',
+      '2027-03-01T12:00 | ACTIVE | cycle 2 declined (insufficient_funds) | 2027-02-28T12:00',
+      '2027-03-03T00:00 | ENDED | cycle 2 declined (insufficient_funds) | 2027-02-28T12:00',
+    ]);
+  });
+
+  test('is charged as late as the merchant’s jitter says [D-58, D-59]', async ({ api }) => {
+    const { db, pepper } = api;
+    const merchant = await createMerchantWithCredential(db, { name: 'Late', mode: 'test', pepper });
+    await changeSettings(db, merchant.merchantId, { jitterMs: 6 * 3_600_000 });
+    const answer = await api.call('POST', '/subscription/simulate', {
+      body: terms(),
+      as: merchant,
+    });
+    const [, first = 0, second = 0, third = 0] = steps(answer).map(({ at }) => at);
+    expect(first).toBe(JAN_31);
+    const delayMs = second - Date.UTC(2027, 1, 28, 12);
+    expect(delayMs).toBeGreaterThan(0);
+    expect(delayMs).toBeLessThanOrEqual(6 * 3_600_000);
+    expect(third - Date.UTC(2027, 2, 31, 12)).toBe(delayMs);
   });
 
   test('is not found under an unknown id [D-58]', async ({ api }) => {
