@@ -92,6 +92,8 @@ export interface Operations {
   getRecovery: { data: types.GetRecoveryData; answer: types.GetRecoveryResponse };
   /** Send a test message to an endpoint. */
   pingWebhook: { data: types.PingWebhookData; answer: types.PingWebhookResponse };
+  /** Read your settings. */
+  getMerchantSettings: { data: types.GetMerchantSettingsData; answer: types.GetMerchantSettingsResponse };
   /** Create a test clock. */
   createTestClock: { data: types.CreateTestClockData; answer: types.CreateTestClockResponse };
   /** Advance a test clock. */
@@ -149,6 +151,7 @@ export const OPERATIONS = {
   recoverEvents: ['POST', '/webhook/{webhookConfigId}/recover', true],
   getRecovery: ['GET', '/webhook/recoveries/{recoveryId}', false],
   pingWebhook: ['POST', '/webhook/{webhookConfigId}/ping', false],
+  getMerchantSettings: ['GET', '/merchant/settings', false],
   createTestClock: ['POST', '/test-clock/create', true],
   advanceTestClock: ['POST', '/test-clock/advance', true],
   getTestClock: ['GET', '/test-clock/{testClockId}', false],

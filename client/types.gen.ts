@@ -1950,6 +1950,80 @@ export type PingWebhookAnswer = {
     answer?: string;
 };
 
+export type GetMerchantSettingsAnswer = {
+    /**
+     * Delay of each automatic retry after the attempt before it, such as `4h`.
+     */
+    retryPlan: Array<string>;
+    /**
+     * What happens to an unpaid subscription after the last retry.
+     */
+    afterExhausted: 'stay_unpaid' | 'end';
+    /**
+     * When a declined subscription becomes UNPAID.
+     */
+    unpaidFrom: 'first_decline' | 'retries_exhausted';
+    /**
+     * Time over which renewals are spread after their date, such as `30m`. `auto`: no longer than needed. `0`: not at all.
+     */
+    jitter: string;
+    /**
+     * Payment methods that your pages may offer.
+     */
+    paymentMethods: Array<PaymentMethodKind>;
+    /**
+     * What your pages show besides your name.
+     */
+    branding: {
+        /**
+         * Logo on your pages.
+         */
+        logo?: string;
+        /**
+         * Colour of the button.
+         */
+        colour?: string;
+        /**
+         * Your terms.
+         */
+        terms?: string;
+        /**
+         * Your support.
+         */
+        support?: string;
+    };
+    /**
+     * Absent: the default of the installation, 30 days if unchanged.
+     */
+    webhookRetention?: {
+        /**
+         * Days for which an event can be read.
+         */
+        eventDays: number;
+        /**
+         * Days for which the attempts to deliver it can be read.
+         */
+        attemptDays: number;
+    };
+    /**
+     * Limits of each API process.
+     */
+    limits: {
+        /**
+         * Length of the window in which requests are counted.
+         */
+        windowSeconds: number;
+        /**
+         * Your requests in a window.
+         */
+        requests: number;
+        /**
+         * Reads and simulations of one subscription in a window.
+         */
+        readsOfOneSubscription: number;
+    };
+};
+
 export type CreateTestClockRequest = {
     /**
      * Start time, in epoch milliseconds. Default: the present.
@@ -5080,6 +5154,47 @@ export type PingWebhookResponses = {
 };
 
 export type PingWebhookResponse = PingWebhookResponses[keyof PingWebhookResponses];
+
+export type GetMerchantSettingsData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/merchant/settings';
+};
+
+export type GetMerchantSettingsErrors = {
+    /**
+     * The request is refused.
+     */
+    400: Error;
+    /**
+     * The credentials are missing or not valid.
+     */
+    401: Error;
+    /**
+     * Too many requests. Wait before trying again.
+     */
+    429: Error;
+    /**
+     * Something went wrong on our side. Quote the Request-Id when you report it.
+     */
+    500: Error;
+    /**
+     * The service is not available at the moment. It is safe to repeat with the same key.
+     */
+    503: Error;
+};
+
+export type GetMerchantSettingsError = GetMerchantSettingsErrors[keyof GetMerchantSettingsErrors];
+
+export type GetMerchantSettingsResponses = {
+    /**
+     * The settings.
+     */
+    200: GetMerchantSettingsAnswer;
+};
+
+export type GetMerchantSettingsResponse = GetMerchantSettingsResponses[keyof GetMerchantSettingsResponses];
 
 export type CreateTestClockData = {
     body: CreateTestClockRequest;

@@ -29,6 +29,7 @@ import {
   recoverEvents,
   resendEventRoute,
 } from '../routes/webhooks/resend.ts';
+import { getMerchantSettings } from '../routes/merchants/settings.ts';
 import { generateLink, generatePaymentLink } from '../routes/links/routes.ts';
 import { cancelIntent } from '../routes/payments/cancel.ts';
 import { chargeSubscriptionOnce, chargeTokenised } from '../routes/payments/charge.ts';
@@ -128,6 +129,7 @@ export const ROUTES: readonly Route[] = [
   recoverEvents,
   getRecovery,
   pingWebhook,
+  getMerchantSettings,
   createTestClock,
   advanceTestClock,
   getTestClock,

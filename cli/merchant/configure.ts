@@ -1,5 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
+import { shownJitter } from '../../api/routes/merchants/settings.ts';
 import type { MerchantSettings, WebhookRetention } from '../../db/schema/merchants.ts';
 import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
@@ -156,13 +157,13 @@ function listOf(text: string): string[] {
 
 /** The settings in the form of the options, with the default of each unset setting. */
 export function shownSettings(settings: MerchantSettings) {
-  const { retryPlan, jitterMs = null, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
+  const { retryPlan, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
   const { branding = {}, webhookRetention } = settings;
   return {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
     afterExhausted: retryPlan.afterExhausted,
     unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
-    jitter: jitterMs === null ? 'auto' : jitterMs === 0 ? '0' : formatDuration(jitterMs),
+    jitter: shownJitter(settings),
     paymentMethods,
     keepEvents: webhookRetention?.bodyDays ?? null,
     keepAttempts: webhookRetention?.attemptDays ?? null,

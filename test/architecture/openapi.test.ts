@@ -109,6 +109,7 @@ describe('the OpenAPI document', () => {
       'GET /events',
       'GET /events/:eventId',
       'GET /events/:eventId/deliveries',
+      'GET /merchant/settings',
       'GET /openapi.json',
       'GET /payments',
       'GET /payments/get-intent/:xIntentId',

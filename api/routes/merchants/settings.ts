@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import type { MerchantSettings } from '../../../db/schema/merchants.ts';
+import { formatDuration } from '../../../domain/duration.ts';
+import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
+import { AFTER_EXHAUSTED, UNPAID_FROM } from '../../../domain/retry-plan.ts';
+import { count, paymentMethodKind, url } from '../../answer-fields.ts';
+import type { RateLimits } from '../../deps.ts';
+import { ok } from '../../http/request.ts';
+import { route } from '../../http/route.ts';
+
+export const getMerchantSettings = route({
+  operationId: 'getMerchantSettings',
+  method: 'get',
+  path: '/merchant/settings',
+  tag: 'Settings',
+  summary: 'Read your settings',
+  description:
+    'What the operator has set for you. `POST /subscription/simulate` plays another retry plan.',
+  isExtension: true,
+  answer: {
+    description: 'The settings.',
+    schema: z.object({
+      retryPlan: z.array(z.string()).meta({
+        description: 'Delay of each automatic retry after the attempt before it, such as `4h`.',
+      }),
+      afterExhausted: z.enum(AFTER_EXHAUSTED).meta({
+        description: 'What happens to an unpaid subscription after the last retry.',
+      }),
+      unpaidFrom: z.enum(UNPAID_FROM).meta({
+        description: 'When a declined subscription becomes UNPAID.',
+      }),
+      jitter: z.string().meta({
+        description:
+          'Time over which renewals are spread after their date, such as `30m`. `auto`: no longer than needed. `0`: not at all.',
+      }),
+      paymentMethods: z.array(paymentMethodKind).meta({
+        description: 'Payment methods that your pages may offer.',
+      }),
+      branding: z
+        .object({
+          logo: url('Logo on your pages.').optional(),
+          colour: z.string().optional().meta({ description: 'Colour of the button.' }),
+          terms: url('Your terms.').optional(),
+          support: url('Your support.').optional(),
+        })
+        .meta({ description: 'What your pages show besides your name.' }),
+      webhookRetention: z
+        .object({
+          eventDays: count('Days for which an event can be read.'),
+          attemptDays: count('Days for which the attempts to deliver it can be read.'),
+        })
+        .optional()
+        .meta({ description: 'Absent: the default of the installation, 30 days if unchanged.' }),
+      limits: z
+        .object({
+          windowSeconds: count('Length of the window in which requests are counted.'),
+          requests: count('Your requests in a window.'),
+          readsOfOneSubscription: count('Reads and simulations of one subscription in a window.'),
+        })
+        .meta({ description: 'Limits of each API process.' }),
+    }),
+    examples: {
+      'The defaults': {
+        retryPlan: ['4h', '8h', '12h', '1d'],
+        afterExhausted: 'stay_unpaid',
+        unpaidFrom: 'first_decline',
+        jitter: 'auto',
+        paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
+        branding: {},
+        limits: { windowSeconds: 1, requests: 100, readsOfOneSubscription: 10 },
+      },
+    },
+  },
+  handle: async ({ merchant }, { db, rateLimits }) =>
+    ok(presentSettings(await loadSettings(db, merchant.id), rateLimits)),
+});
+
+function presentSettings(settings: MerchantSettings, limits: RateLimits) {
+  const { retryPlan, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
+  const { branding = {}, webhookRetention } = settings;
+  const { logoUrl: logo, colour, termsUrl: terms, supportUrl: support } = branding;
+  const { windowSeconds, requests, readsOfOneSubscription } = limits;
+  return {
+    retryPlan: retryPlan.delaysMs.map(formatDuration),
+    afterExhausted: retryPlan.afterExhausted,
+    unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
+    jitter: shownJitter(settings),
+    paymentMethods,
+    branding: { logo, colour, terms, support },
+    ...(webhookRetention && {
+      webhookRetention: {
+        eventDays: webhookRetention.bodyDays,
+        attemptDays: webhookRetention.attemptDays,
+      },
+    }),
+    limits: { windowSeconds, requests, readsOfOneSubscription },
+  };
+}
+
+/** As the operator gives it: `auto`, `0` or a duration. */
+export function shownJitter({ jitterMs = null }: MerchantSettings): string {
+  if (jitterMs === null) return 'auto';
+  return jitterMs === 0 ? '0' : formatDuration(jitterMs);
+}

@@ -1,0 +1,48 @@
+import { expect } from 'vitest';
+import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
+import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
+import { test } from '../../support/api-environment.ts';
+
+test('a merchant reads the settings that the operator made, and no other merchant’s [D-65, D-21]', async ({
+  api,
+}) => {
+  const { db, pepper } = api;
+  const merchant = await createMerchantWithCredential(db, { name: 'Shop', mode: 'test', pepper });
+  const settings = async (as: { keyId: string; secret: string }) =>
+    (await api.call('GET', '/merchant/settings', { as })).json;
+  const defaults = {
+    retryPlan: ['4h', '8h', '12h', '1d'],
+    afterExhausted: 'stay_unpaid',
+    unpaidFrom: 'first_decline',
+    jitter: 'auto',
+    paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
+    branding: {},
+  };
+  expect(await settings(merchant)).toMatchObject(defaults);
+  await changeSettings(db, merchant.merchantId, {
+    retryPlan: {
+      delaysMs: [90 * 60_000],
+      afterExhausted: 'end',
+      unpaidFrom: 'retries_exhausted',
+    },
+    jitterMs: 1_800_000,
+    paymentMethods: ['CARD'],
+    branding: { logoUrl: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
+    webhookRetention: { bodyDays: 90, attemptDays: 14 },
+  });
+  expect(await settings(merchant)).toEqual({
+    retryPlan: ['90m'],
+    afterExhausted: 'end',
+    unpaidFrom: 'retries_exhausted',
+    jitter: '30m',
+    paymentMethods: ['CARD'],
+    branding: { logo: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
+    webhookRetention: { eventDays: 90, attemptDays: 14 },
+    limits: {
+      windowSeconds: expect.any(Number) as number,
+      requests: expect.any(Number) as number,
+      readsOfOneSubscription: expect.any(Number) as number,
+    },
+  });
+  expect(await settings(api.other)).toMatchObject(defaults);
+});
