@@ -223,7 +223,7 @@ export const phoneNumberRequired = z
   .transform((isRequired) => isRequired ?? false)
   .describe('Whether the page asks for a telephone number. Default: false.');
 
-export const locale = optional(z.enum(LOCALES).meta({ id: 'Locale' })).meta({
+export const locale = optional(z.enum(LOCALES).meta({ id: 'PageLocale' })).meta({
   description:
     'Language of the hosted pages. Without it the payer’s browser decides, with English as the default.',
   ...EXTENSION,

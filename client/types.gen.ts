@@ -178,7 +178,7 @@ export type GetCustomerStateAnswer = {
 
 export type IntervalUnit = 'DAY' | 'WEEK' | 'MONTH' | 'YEAR';
 
-export type Locale = 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
+export type PageLocale = 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
 
 export type ProductPage = {
     name?: string | null;
@@ -251,7 +251,7 @@ export type CreateSubscriptionRequest = {
     /**
      * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
      */
-    locale?: Locale | null;
+    locale?: PageLocale | null;
     /**
      * Name and description of the product on the page.
      */
@@ -727,7 +727,7 @@ export type SimulateSubscriptionRequest = {
     /**
      * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
      */
-    locale?: Locale | null;
+    locale?: PageLocale | null;
     /**
      * Name and description of the product on the page.
      */
@@ -981,7 +981,9 @@ export type GenerateSubscriptionLinkRequest = {
     /**
      * Not accepted on a link.
      */
-    metadata?: null;
+    metadata?: {
+        [key: string]: unknown;
+    } | null;
     /**
      * Whether the page asks for a telephone number. Default: false.
      */
@@ -989,7 +991,7 @@ export type GenerateSubscriptionLinkRequest = {
     /**
      * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
      */
-    locale?: Locale | null;
+    locale?: PageLocale | null;
     /**
      * Name and description of the product on the page.
      */
@@ -1065,7 +1067,7 @@ export type GeneratePaymentLinkRequest = {
     /**
      * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
      */
-    locale?: Locale | null;
+    locale?: PageLocale | null;
     /**
      * Id of an existing customer. Without it a customer is created from the details.
      */
@@ -1122,11 +1124,6 @@ export type ChargeSubscriptionOnceRequest = {
     comments?: string | null;
 };
 
-/**
- * Why the charge has not succeeded.
- */
-export type ChargeErrorCode = 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'payment_outcome_pending';
-
 export type ChargeSubscriptionOnceAnswer = {
     /**
      * Id of the payment intent.
@@ -1136,7 +1133,7 @@ export type ChargeSubscriptionOnceAnswer = {
     /**
      * Null on success.
      */
-    errorCode: ChargeErrorCode | null;
+    errorCode: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'payment_outcome_pending' | null;
     /**
      * Null on success.
      */
@@ -1185,7 +1182,7 @@ export type ChargeTokenisedPaymentMethodAnswer = {
     /**
      * Present only when the charge has not succeeded.
      */
-    errorCode?: ChargeErrorCode;
+    errorCode?: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'payment_outcome_pending';
 };
 
 export type CreateIntentRequest = {
@@ -1234,7 +1231,7 @@ export type CreateIntentRequest = {
     /**
      * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
      */
-    locale?: Locale | null;
+    locale?: PageLocale | null;
     /**
      * Id of an existing customer. Without it a customer is created from the details.
      */
@@ -1560,7 +1557,7 @@ export type CreateSetupMethodRequest = {
     /**
      * Language of the hosted pages. Without it the payer’s browser decides, with English as the default.
      */
-    locale?: Locale | null;
+    locale?: PageLocale | null;
 };
 
 export type CreateSetupMethodAnswer = {

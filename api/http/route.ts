@@ -13,6 +13,7 @@ export const TAGS = {
   'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
   Events: 'Every event, also those that no endpoint received.',
   Webhooks: 'Configurations of the endpoints that events are sent to.',
+  'Webhook events': 'The requests that your endpoints receive.',
   Settings: 'What the operator has set for a merchant.',
   'Test clocks': 'Clocks that advance the time of test subscriptions: a year in seconds.',
   'Test helpers': 'Control of the sandbox gateway.',

@@ -31,6 +31,7 @@ import {
   subscriptionStatus,
   url,
 } from '../answer-fields.ts';
+import type { TAGS } from '../http/route.ts';
 import type { JsonSchema, SchemaBook } from './json-schema.ts';
 
 // One body of each event type. `test/integration/event-examples.test.ts` compares these bodies with received ones.
@@ -303,7 +304,7 @@ export function webhooksOf(book: SchemaBook): Record<string, JsonSchema> {
 
 function webhook(book: SchemaBook, type: EventType): JsonSchema {
   return {
-    ...receipt(`on.${type}`, EVENTS[type], {
+    ...receipt(operationIdOf(type), EVENTS[type], {
       schema: bodyOf(book, type),
       examples: { [type]: { value: EXAMPLES[type] } },
     }),
@@ -311,11 +312,16 @@ function webhook(book: SchemaBook, type: EventType): JsonSchema {
   };
 }
 
+/** For example `onSubscriptionCycleCharged`: a generator makes the name of a function of it. */
+function operationIdOf(type: EventType): string {
+  return `on_${type}`.replaceAll(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
 function receipt(operationId: string, summary: string, content: JsonSchema): JsonSchema {
   return {
     operationId,
     summary,
-    tags: ['Webhooks'],
+    tags: ['Webhook events' satisfies keyof typeof TAGS],
     security: [],
     parameters: Object.entries(SIGNATURE_HEADERS).map(([name, description]) => ({
       name,

@@ -18,6 +18,7 @@ import {
   optional,
   wholeNumber,
 } from '../../fields.ts';
+import { isPlainObject } from '../../http/body.ts';
 import type { Fields, Problem } from '../../http/body.ts';
 import { writeOnce } from '../../http/idempotency.ts';
 import { route } from '../../http/route.ts';
@@ -157,12 +158,14 @@ const fields = {
     'Where the payer’s browser goes afterwards, with `subscription_id` and `status` added. ' +
       'Without a URL the payer stays on the result page.',
   ),
-  metadata: z
-    .unknown()
-    .refine((value) => value === null, { error: 'is not accepted on a link' })
-    .meta({ type: 'null' })
-    .optional()
-    .describe('Not accepted on a link.'),
+  // A generator of clients makes no type of `null`, so the document shows an object without members.
+  metadata: optional(
+    z
+      .custom<object>((value) => isPlainObject(value) && Object.keys(value).length === 0, {
+        error: 'is not accepted on a link',
+      })
+      .meta({ type: 'object', maxProperties: 0 }),
+  ).describe('Not accepted on a link.'),
   ...usesFields,
 };
 

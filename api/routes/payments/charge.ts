@@ -44,7 +44,7 @@ import { validateOneTimeCharge } from '../../../domain/subscription/validate-com
 
 const chargeError = z
   .enum([...declineCode.options, 'payment_outcome_pending'])
-  .meta({ id: 'ChargeErrorCode', description: 'Why the charge has not succeeded.' });
+  .meta({ description: 'Why the charge has not succeeded.' });
 
 export const OneTimeCharge = z.object({
   intentId: id('in', 'payment intent'),

@@ -262,7 +262,7 @@ const TABLES: Table[] = [
       subscriptionBody({ callbackUrl: undefined, expiryDate: NEXT_YEAR, ...changes }),
     rows: [
       [`amount: ${SUM}; cycleCount: ${SUM}`, HUGE],
-      [NO_METADATA, { metadata: { order: '7' } }, { metadata: {} }],
+      [NO_METADATA, { metadata: { order: '7' } }, { metadata: [] }],
       ['amount: must be at least 101 in USD', { amount: 100 }],
       ['expiryDate: is required', { expiryDate: undefined }, { expiryDate: null }],
       [`expiryDate: ${INSTANT}`, { expiryDate: '2027-01-01' }, { expiryDate: NEXT_YEAR + 0.5 }],
