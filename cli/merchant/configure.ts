@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { shownJitter } from '../../api/routes/merchants/settings.ts';
+import { shownCharging } from '../../api/routes/merchants/settings.ts';
 import type { MerchantSettings, WebhookRetention } from '../../db/schema/merchants.ts';
 import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
@@ -157,14 +157,9 @@ function listOf(text: string): string[] {
 
 /** The settings in the form of the options, with the default of each unset setting. */
 export function shownSettings(settings: MerchantSettings) {
-  const { retryPlan, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
   const { branding = {}, webhookRetention } = settings;
   return {
-    retryPlan: retryPlan.delaysMs.map(formatDuration),
-    afterExhausted: retryPlan.afterExhausted,
-    unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
-    jitter: shownJitter(settings),
-    paymentMethods,
+    ...shownCharging(settings),
     keepEvents: webhookRetention?.bodyDays ?? null,
     keepAttempts: webhookRetention?.attemptDays ?? null,
     logo: branding.logoUrl ?? null,

@@ -77,16 +77,11 @@ export const getMerchantSettings = route({
 });
 
 function presentSettings(settings: MerchantSettings, limits: RateLimits) {
-  const { retryPlan, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
   const { branding = {}, webhookRetention } = settings;
   const { logoUrl: logo, colour, termsUrl: terms, supportUrl: support } = branding;
   const { windowSeconds, requests, readsOfOneSubscription } = limits;
   return {
-    retryPlan: retryPlan.delaysMs.map(formatDuration),
-    afterExhausted: retryPlan.afterExhausted,
-    unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
-    jitter: shownJitter(settings),
-    paymentMethods,
+    ...shownCharging(settings),
     branding: { logo, colour, terms, support },
     ...(webhookRetention && {
       webhookRetention: {
@@ -98,8 +93,20 @@ function presentSettings(settings: MerchantSettings, limits: RateLimits) {
   };
 }
 
-/** As the operator gives it: `auto`, `0` or a duration. */
-export function shownJitter({ jitterMs = null }: MerchantSettings): string {
+/** The settings that decide about charges, as the operator gives them, with the default of each unset one. */
+export function shownCharging(settings: MerchantSettings) {
+  const { retryPlan, paymentMethods = [...PAYMENT_METHOD_KINDS] } = settings;
+  return {
+    retryPlan: retryPlan.delaysMs.map(formatDuration),
+    afterExhausted: retryPlan.afterExhausted,
+    unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
+    jitter: shownJitter(settings),
+    paymentMethods,
+  };
+}
+
+/** `auto`, `0` or a duration. */
+function shownJitter({ jitterMs = null }: MerchantSettings): string {
   if (jitterMs === null) return 'auto';
   return jitterMs === 0 ? '0' : formatDuration(jitterMs);
 }
