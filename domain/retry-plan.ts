@@ -27,7 +27,7 @@ export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 export const AUTOMATIC_ATTEMPTS_MAX = 15;
 const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
 
-/** Reads delays such as `4h`. Returns what is wrong with them as text. */
+/** Converts delays such as `4h` to ms. If a delay or their number is not allowed, returns the reason as text. */
 export function readDelays(texts: readonly string[]): number[] | string {
   const delaysMs = texts.map(parseDuration).filter((ms) => ms !== null);
   if (delaysMs.length < texts.length) return 'must be times like 4h or 2d (units d, h, m, s)';

@@ -47,7 +47,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** The problem of a member that an object has twice: the sender means one of the values, and nobody knows which. */
+/** The problem of a member that an object has twice: `JSON.parse` would take the last value without a word. */
 export const GIVEN_TWICE = 'is given twice';
 
 /**

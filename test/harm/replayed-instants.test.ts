@@ -14,9 +14,9 @@ import { payCheckout } from '../support/pay-checkout.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 
 /**
- * A worker process stood still inside a workflow task, Temporal gave the task out again, and the run went on in the same
- * process. The history names the second start of the task only, so a later replay makes the state of the run with
- * later instants than those that its local activity recorded in the row.
+ * A worker process stops inside a workflow task. Temporal schedules the task again, and the same process completes it.
+ * The history has only the second start of the task. A later replay therefore computes the run's state with later
+ * instants than the local activity has recorded in the row.
  */
 
 const LATER_MS = 10_232;
