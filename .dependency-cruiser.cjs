@@ -7,6 +7,8 @@
  */
 
 const MESSAGES = ['^workflows/[^/]+/messages\\.ts$', '^workflows/messages\\.ts$'];
+/** The declarations of what is recorded. */
+const SCHEMAS = '^domain/.+-schema\\.ts$';
 const VALUE = { dependencyTypesNot: ['type-only'] };
 const NODE = { dependencyTypes: ['core'] };
 
@@ -41,8 +43,20 @@ const domain = [
   rule(
     'domain-imports-nothing',
     'Every folder may import domain/, so domain/ imports no other folder, no package and nothing of Node.',
-    { path: '^domain/' },
+    { path: '^domain/', pathNot: SCHEMAS },
     { pathNot: '^domain/' },
+  ),
+  rule(
+    'schemas-use-zod-only',
+    'A schema declares what is recorded: its type, and the check of what is read.',
+    { path: SCHEMAS },
+    { pathNot: ['^domain/', packages('zod')] },
+  ),
+  rule(
+    'domain-knows-schemas-by-type',
+    'With a schema, zod would be in the workflow bundle.',
+    { path: '^domain/', pathNot: [SCHEMAS, '^domain/subscription/recorded-state\\.ts$'] },
+    { path: SCHEMAS, ...VALUE },
   ),
 ];
 
@@ -275,8 +289,8 @@ const everywhere = [
   ),
   rule(
     'zod-at-the-edges',
-    'Only code that reads input uses zod: it would add 1 MB to the workflow bundle.',
-    { pathNot: '^(api|cli|test|tools)/|^runtime/(config|environment)\\.ts$' },
+    'Only code that reads input or recorded values uses zod: it would add 1 MB to the workflow bundle.',
+    { pathNot: ['^(api|cli|test|tools)/|^runtime/(config|environment)\\.ts$', SCHEMAS] },
     { path: packages('zod') },
   ),
   rule(

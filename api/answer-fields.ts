@@ -7,7 +7,7 @@ import { EVENT_TYPES } from '../domain/events.ts';
 import type { EventCard } from '../domain/events.ts';
 import { ACTORS } from '../domain/subscription/actor.ts';
 import { END_REASONS } from '../domain/subscription/end-reason.ts';
-import { SUBSCRIPTION_STATUSES } from '../domain/subscription/state.ts';
+import { SUBSCRIPTION_STATUSES } from '../domain/subscription/status.ts';
 import type { PaymentMethodKind } from '../domain/payment-method.ts';
 
 /** Schemas for the fields of answers and events. Only tests validate answers with these schemas. */

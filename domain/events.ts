@@ -6,7 +6,7 @@ import type { DisputeStatus } from './dispute.ts';
 import type { IntentStatus, ShownIntentKind } from './payment-intent.ts';
 import type { Actor } from './subscription/actor.ts';
 import type { EndReason } from './subscription/end-reason.ts';
-import type { SubscriptionStatus } from './subscription/state.ts';
+import type { SubscriptionStatus } from './subscription/status.ts';
 
 export const INTENT_EVENT_TYPES = [
   'intent.checkout_opened',

@@ -4,7 +4,7 @@ import type { AnyPgColumn, PgSelect } from 'drizzle-orm/pg-core';
 import { emailNormalForm } from '../../domain/email.ts';
 import type { IntentStatus } from '../../domain/payment-intent.ts';
 import type { RefundState } from '../../domain/refund.ts';
-import type { SubscriptionStatus } from '../../domain/subscription/state.ts';
+import type { SubscriptionStatus } from '../../domain/subscription/status.ts';
 import type { Db } from '../client.ts';
 import { customers, paymentMethods } from '../schema/customers.ts';
 import { paymentIntents, refunds } from '../schema/payments.ts';

@@ -31,7 +31,7 @@ import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { ACTORS } from '../../domain/subscription/actor.ts';
 import type { Entry } from '../../domain/subscription/entries.ts';
 import type { Terms } from '../../domain/subscription/terms.ts';
-import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/state.ts';
+import { SUBSCRIPTION_STATUSES } from '../../domain/subscription/status.ts';
 import { customers } from './customers.ts';
 import type { CommandResult } from '../../domain/subscription/commands.ts';
 

@@ -10,16 +10,8 @@ export const ACTORS = [
 export type Actor = (typeof ACTORS)[number];
 
 /** The actors that may order a change by a command. */
-export type Orderer = Extract<Actor, 'merchant' | 'operator'>;
-
-/**
- * Who set the date of an attempt: a command, or the payer with another payment method. `retry_plan`: the plan that such
- * a payment method has ended.
- */
-export type DateSetter =
-  | { actor: Orderer; commandId: string }
-  | { actor: 'payer' }
-  | { actor: 'retry_plan' };
+export const ORDERERS = ['merchant', 'operator'] as const;
+export type Orderer = (typeof ORDERERS)[number];
 
 export function askedForBy(actor: Orderer): string {
   return `${ordererName(actor)} asked for it`;

@@ -14,7 +14,8 @@ import type { Change } from './change.ts';
 import type { CommandResult } from './commands.ts';
 import type { ChargeAtGateway } from './entries.ts';
 import { cancelAt, newOwedCycle, lowestNextIndex } from './state.ts';
-import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
+import type { SubscriptionStatus } from './status.ts';
 
 /**
  * What the rules need of a settlement, and the history of the run keeps. `retry`: no other try with the payment method may

@@ -2,7 +2,7 @@ import { addTrial, firstIndexAfter } from '../calendar.ts';
 import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
 import type { ChangedTerms, SubscriptionEventType } from '../events.ts';
 import { changed, ordered, subscriptionEvent } from './change.ts';
-import type { DateSetter } from './actor.ts';
+import type { DateSetter } from './entry-schema.ts';
 import type { Change } from './change.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import type { EntryDraft } from './entries.ts';

@@ -9,7 +9,8 @@ import type { Command } from './commands.ts';
 import { actorOf } from './entries.ts';
 import type { EntryDraft, OfAttempt } from './entries.ts';
 import { nextPaymentAt, remainingCycleCount } from './state.ts';
-import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
+import type { SubscriptionStatus } from './status.ts';
 
 /** A transition: the next state, its events for the merchant, and its changes of other rows. */
 export interface Change {

@@ -4,27 +4,10 @@ import { invariant } from '../errors.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy, ordererName } from './actor.ts';
-import type { Actor, DateSetter, Orderer } from './actor.ts';
+import type { Actor, Orderer } from './actor.ts';
+import type { ChargeCause, DateSetter } from './entry-schema.ts';
 
-/** Why an attempt on a cycle was opened: the rule, and the facts from which it followed. Stored with the attempt. */
-export type ChargeCause =
-  /** The date is `anchorAt` plus `index` times `intervalCount` intervals, unless no payment had set an anchor. */
-  | {
-      rule: 'due_date';
-      dueAt: number;
-      anchorAt: number;
-      index: number;
-      interval: IntervalUnit;
-      intervalCount: number;
-    }
-  /** Retry number `retry` of the plan `delaysMs`, counted from the automatic attempt at `previousAt`. */
-  | { rule: 'retry_plan'; plannedAt: number; retry: number; delaysMs: number[]; previousAt: number }
-  /** A command or a new payment method had set the date of the next attempt. */
-  | { rule: 'set_date'; plannedAt: number; setBy: DateSetter }
-  | { rule: 'command'; commandId: string; actor: Orderer }
-  | { rule: 'payer' }
-  /** `verify --adopt` copied the attempt from the gateway's book. */
-  | { rule: 'adopted' };
+export type { ChargeCause } from './entry-schema.ts';
 
 interface Dates {
   anchorAt: number | null;

@@ -1,7 +1,7 @@
 import type { Currency } from '../currencies.ts';
 import type { IntervalUnit } from '../calendar.ts';
 import type { Orderer } from './actor.ts';
-import type { SubscriptionStatus } from './state.ts';
+import type { SubscriptionStatus } from './status.ts';
 
 /** A command to a subscription. A retry repeats the caller's `commandId`, so that the command is executed once. */
 export type Command =

@@ -1,109 +1,21 @@
 import { formatInstant } from '../calendar.ts';
-import type { IntervalUnit } from '../calendar.ts';
 import type { DisputeStatus } from '../dispute.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
-import type { RetryPlan } from '../retry-plan.ts';
 import { askedForBy, ordererName } from './actor.ts';
-import type { Actor, DateSetter } from './actor.ts';
+import type { Actor } from './actor.ts';
 import { ADOPTED, PAYER_REASONS } from './charge-cause.ts';
-import type { EndReason } from './end-reason.ts';
-import type { Terms } from './terms.ts';
+import type { Entry, OfAttempt } from './entry-schema.ts';
 
-/** What made one version of a subscription: a row of its ledger, without personal data. `at` is in its own time. */
-export type Entry = { version: number } & EntryDraft;
+export type { ChargeAtGateway, Entry, OfAttempt } from './entry-schema.ts';
 
 /** `next` gives it the version of the state that it leads to. */
-export type EntryDraft = { at: number; actor: Actor } & Facts;
+export type EntryDraft = WithoutVersion<Entry>;
 
-/** What happened, and the rule and facts from which it followed. */
-type Facts =
-  | { kind: 'created'; terms: Terms; checkoutExpiresAt: number }
-  | ({ kind: 'imported' } & ImportedStart)
-  | ({ kind: 'edited' } & Ordered & EditedTerms)
-  | ({ kind: 'cancellation_planned'; endAt: number } & Ordered)
-  | ({ kind: 'cancellation_withdrawn' | 'manual_retry' } & Ordered)
-  | {
-      kind: 'ended';
-      reason: EndReason;
-      rule: 'command' | 'period_end' | 'checkout_expiry';
-      commandId?: string;
-    }
-  | ({ kind: 'paused'; resumeAt: number | null } & Ordered)
-  | {
-      kind: 'unpaused';
-      nextPaymentAt: number;
-      /** True: only another payment method can be charged. */
-      needsMethod: boolean;
-      rule: 'command' | 'pause_end';
-      commandId?: string;
-    }
-  | { kind: 'trial_begun'; until: number; paymentMethodId?: string }
-  | { kind: 'authentication_begun' }
-  /** `waitsUntilAt`: the limit of automatic attempts delays the next one until then. */
-  | { kind: 'method_replaced'; waitsUntilAt: number | null; paymentMethodId?: string }
-  | ({ kind: 'paid'; amountMinor: number; currency: string } & OfAttempt)
-  /** `plan`: the merchant's plan at that time. `retry`: the gateway advises against every retry. */
-  | ({
-      kind: 'declined';
-      code: string;
-      gatewayCode?: string;
-      retry?: 'never';
-      isWithdrawn?: true;
-      plan: RetryPlan;
-    } & OfAttempt)
-  | ({ kind: 'unanswered' | 'payer_asked' } & OfAttempt)
-  | ({ kind: 'review' | 'unsent'; reason: string } & OfAttempt)
-  | {
-      kind: 'disputed';
-      status: DisputeStatus;
-      amountMinor: number;
-      currency: string;
-      reason: string;
-    }
-  | ({ kind: 'late_charge' } & ChargeAtGateway)
-  | ({ kind: 'adopted'; cycleNumber: number; dueAt: number } & ChargeAtGateway);
+type WithoutVersion<Kinds> = Kinds extends Entry ? Omit<Kinds, 'version'> : never;
 
-export interface ChargeAtGateway {
-  gatewayKey: string;
-  amountMinor: number;
-  currency: string;
-}
-
-/** The start of an imported subscription. */
-export interface ImportedStart {
-  terms: Terms;
-  status: 'ACTIVE' | 'TRIALING';
-  anchorAt: number;
-  nextIndex: number;
-  cyclesCharged: number;
-  currentPeriodEndAt: number;
-}
-
-interface Ordered {
-  commandId: string;
-}
-
-interface EditedTerms {
-  amountMinor?: number;
-  cycleCount?: number;
-  every?: { interval: IntervalUnit; intervalCount: number };
-  nextPaymentAt?: number;
-}
-
-export interface OfAttempt {
-  cycleNumber: number;
-  intentId: string;
-  attemptNumber: number;
-  trigger: AttemptTrigger;
-  /** The operator ordered the attempt. Absent: `trigger` implies the actor. */
-  orderedBy?: 'operator';
-  /** Who set the date of the attempt, in place of the retry plan. */
-  dateSetBy?: DateSetter['actor'];
-  /** A person decided the outcome in manual review. */
-  byPerson?: true;
-}
+type Edited = Extract<Entry, { kind: 'edited' }>;
 
 /** The text of an entry, for merchants and for the Web UI. */
 export interface EntryText {
@@ -209,7 +121,7 @@ function replacedBecause(waitsUntilAt: number | null): string {
     : `${why}; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(waitsUntilAt)}`;
 }
 
-function editedTerms({ amountMinor, cycleCount, every, nextPaymentAt }: EditedTerms): string {
+function editedTerms({ amountMinor, cycleCount, every, nextPaymentAt }: Edited): string {
   const terms = [
     amountMinor !== undefined && `amount ${amountMinor}`,
     cycleCount !== undefined && `cycles ${cycleCount}`,

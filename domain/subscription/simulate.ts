@@ -13,7 +13,8 @@ import type { Command } from './commands.ts';
 import { decide } from './decide.ts';
 import type { EntryText } from './entries.ts';
 import { textOf } from './entries.ts';
-import type { OpenAttempt, OwedCycle, SubscriptionState, SubscriptionStatus } from './state.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
+import type { SubscriptionStatus } from './status.ts';
 import { validateCommand } from './validate-command.ts';
 import type { Refusal } from './validate-command.ts';
 

@@ -1,117 +1,17 @@
 import { cycleAt } from '../calendar.ts';
 import { jitterOf } from '../delays.ts';
 import { intentIdOfCycle } from '../ids.ts';
-import type { AttemptTrigger } from '../payment-intent.ts';
 import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
-import type { RetryPlan } from '../retry-plan.ts';
-import type { DateSetter } from './actor.ts';
-import type { ChargeCause } from './charge-cause.ts';
-import type { EndReason } from './end-reason.ts';
-import type { Entry } from './entries.ts';
+import type { Terms } from './entry-schema.ts';
+import type { OpenAttempt, OwedCycle, SubscriptionState } from './state-schema.ts';
+import type { SubscriptionStatus } from './status.ts';
 import { cycleAmountMinor } from './terms.ts';
-import type { Terms } from './terms.ts';
 
-export const SUBSCRIPTION_STATUSES = [
-  'CREATED',
-  'TRIALING',
-  'ACTIVE',
-  'UNPAID',
-  'PAUSED',
-  'ENDED',
-] as const;
-export type SubscriptionStatus = (typeof SUBSCRIPTION_STATUSES)[number];
+export type { OpenAttempt, OwedCycle, SubscriptionState } from './state-schema.ts';
 
 export interface SubscriptionRef {
   merchantId: string;
   subscriptionId: string;
-}
-
-/** A billing cycle that is due and not yet paid. The amount of an owed cycle is fixed. */
-export interface OwedCycle {
-  cycleNumber: number;
-  intentId: string;
-  amountMinor: number;
-  dueAt: number;
-  /** The number of attempts started, and thus the number of the latest attempt. */
-  attempts: number;
-  /** The merchant's retry plan when the automatic retries of this cycle last began; null if they never began. */
-  retryPlan: RetryPlan | null;
-  retriesUsed: number;
-  /** Starts of automatic attempts, oldest first. */
-  automaticAttemptsAt: number[];
-  nextRetryAt: number | null;
-  /** Who set `nextRetryAt`. Absent: the retry plan. */
-  dateSetBy?: DateSetter | undefined;
-  lastDeclineCode: string | null;
-  /** True if a decline has stopped the automatic retries. A new payment method restarts them. */
-  retriesStopped: boolean;
-  /** The number of attempts that the payer confirmed with the bank, or was to confirm. */
-  authentications: number;
-  /** The page and real time of a method that was given while an attempt was open. The next attempt consumes it. */
-  payer?: { sessionId: string; at: number };
-}
-
-/** The attempt whose outcome is not known yet. A subscription has at most one. */
-export interface OpenAttempt {
-  attemptNumber: number;
-  trigger: AttemptTrigger;
-  cause: ChargeCause;
-  paymentMethodId: string;
-  /** The command that waits for this attempt's outcome; null for a due step. */
-  commandId: string | null;
-  startedAt: number;
-  /** The number of sends and look-ups that ended without an outcome. */
-  lookups: number;
-  /** The instant of the next send or look-up, in real time even on a test clock. */
-  lookupAt: number;
-  /** Why the attempt needs manual review. An attempt with this field is looked up once a day. */
-  reviewReason?: string;
-  /** Why the latest send did not reach the gateway, which has no charge of the attempt. Absent: it may have one. */
-  unsentReason?: string | undefined;
-  actor?: 'operator';
-  /** The command that voided the attempt, which is not sent any more. A charge that the gateway has already counts. */
-  voidedBy: 'cancel' | 'pause' | 'replacePaymentMethod' | null;
-  /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */
-  sessionId?: string;
-  awaitsPayer?: true;
-  /** The end of the period that it pays for, if a command has moved the dates while it was open. */
-  paysUntilAt?: number | undefined;
-}
-
-/** The state in the row and in the argument of a run, as JSON. Instants are in its own time, except `lookupAt`. */
-export interface SubscriptionState {
-  schemaVersion: 1;
-  subscriptionId: string;
-  merchantId: string;
-  customerId: string;
-  version: number;
-  status: SubscriptionStatus;
-  endReason: EndReason | null;
-  terms: Terms;
-  createdAt: number;
-  checkoutExpiresAt: number;
-  /** Date 0 of the current calendar; null until a trial begins or a first payment succeeds. */
-  anchorAt: number | null;
-  nextIndex: number;
-  cyclesCharged: number;
-  paymentMethodId: string | null;
-  /** The end of the trial, then of the period that the payer has paid for; null before both. */
-  currentPeriodEndAt: number | null;
-  owed: OwedCycle | null;
-  openAttempt: OpenAttempt | null;
-  /** A manual retry is refused before this instant; null without a cooldown. */
-  cooldownUntilAt: number | null;
-  /** True if the subscription ends with its period. Has an effect only in TRIALING and ACTIVE. */
-  cancelAtPeriodEnd: boolean;
-  /** The instant at which a pause ends without a command. Null: only an unpause ends the pause. */
-  resumeAt: number | null;
-  testClockId: string | null;
-  /** The delay of the charge after its calendar date, in ms. */
-  jitterMs: number;
-  /** The date to which `jitterMs` belongs. Absent: it belongs to every date, because the merchant has set it. */
-  jitterFor?: number;
-  /** The latest entry of the ledger. Its version is lower than `version` if an attempt was opened since. */
-  latest: Entry;
 }
 
 export interface ChargeableState extends SubscriptionState {

@@ -1,16 +1,6 @@
-import type { IntervalUnit } from '../calendar.ts';
+import type { Terms } from './entry-schema.ts';
 
-/** The terms that the payer agreed to. An `edit` changes them. */
-export interface Terms {
-  amountMinor: number;
-  currency: string;
-  interval: IntervalUnit;
-  intervalCount: number;
-  cycleCount: number;
-  /** The amount of the first cycle; null if it is `amountMinor`. */
-  upfrontAmountMinor: number | null;
-  trial: { interval: IntervalUnit; count: number } | null;
-}
+export type { Terms } from './entry-schema.ts';
 
 type Amounts = Pick<Terms, 'amountMinor' | 'cycleCount' | 'upfrontAmountMinor'>;
 

@@ -9,7 +9,8 @@ import type { EditFields } from './edit-problems.ts';
 import { needsAuthentication } from './authentication.ts';
 import { calendarDate, cancelAt, earliestAttemptAt } from './state.ts';
 import { sumProblem } from './terms.ts';
-import type { SubscriptionState, SubscriptionStatus } from './state.ts';
+import type { SubscriptionState } from './state.ts';
+import type { SubscriptionStatus } from './status.ts';
 
 export type Decision = { ok: true } | Refusal;
 

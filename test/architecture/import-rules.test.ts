@@ -15,6 +15,7 @@ const { forbidden, options } = rules as {
 /** The files of the fixture project, so that the imports below resolve. */
 const TARGETS = {
   'domain/money.ts': 'export const money = 1;',
+  'domain/subscription/state-schema.ts': 'export const STATE = 1;',
   'workflows/subscription/messages.ts': 'export const id = 1;',
   'workflows/subscription/workflow.ts': 'export const subscription = 1;',
   'activities/index.ts': 'export const create = 1;',
@@ -36,6 +37,9 @@ const FORBIDDEN = `
   domain/x.ts | import '../db/client.ts'; | domain-imports-nothing
   domain/x.ts | import 'node:crypto'; | domain-imports-nothing
   domain/x.ts | import type { z } from 'zod'; | domain-imports-nothing
+  domain/x.ts | import './subscription/state-schema.ts'; | domain-knows-schemas-by-type
+  domain/subscription/x-schema.ts | import '../../db/client.ts'; | schemas-use-zod-only
+  domain/subscription/x-schema.ts | import 'koa'; | schemas-use-zod-only
   workflows/orders/messages.ts | import '../subscription/workflow.ts'; | messages-import-domain-only
   workflows/orders/messages.ts | import '../../db/client.ts'; | messages-import-domain-only
   workflows/orders/messages.ts | import '@temporalio/client'; | messages-use-definitions-only

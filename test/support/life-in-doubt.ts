@@ -8,11 +8,8 @@ import { applyLateCharge } from '../../domain/subscription/notes.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
 import { decide } from '../../domain/subscription/decide.ts';
 import type { Decision } from '../../domain/subscription/validate-command.ts';
-import type {
-  OpenAttempt,
-  OwedCycle,
-  SubscriptionStatus,
-} from '../../domain/subscription/state.ts';
+import type { OpenAttempt, OwedCycle } from '../../domain/subscription/state.ts';
+import type { SubscriptionStatus } from '../../domain/subscription/status.ts';
 import { ModelGateway } from './model-gateway.ts';
 import { DAY, HOUR, Simulation } from './simulation.ts';
 import type { CommandFields, Exchange } from './simulation.ts';

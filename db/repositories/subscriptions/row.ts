@@ -6,11 +6,8 @@ import { ENTRIES_SHOWN } from '../../../domain/subscription/describe.ts';
 import type { Entry } from '../../../domain/subscription/entries.ts';
 import type { Snapshot } from '../../../domain/subscription/snapshot.ts';
 import { knownUntil } from '../../../domain/subscription/state.ts';
-import type {
-  SubscriptionRef,
-  SubscriptionState,
-  SubscriptionStatus,
-} from '../../../domain/subscription/state.ts';
+import type { SubscriptionRef, SubscriptionState } from '../../../domain/subscription/state.ts';
+import type { SubscriptionStatus } from '../../../domain/subscription/status.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import {

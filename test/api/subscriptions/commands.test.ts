@@ -1,8 +1,8 @@
 import { describe, expect } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { idempotencyKeys } from '../../../db/schema/merchants.ts';
-import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/state.ts';
-import type { SubscriptionStatus } from '../../../domain/subscription/state.ts';
+import { SUBSCRIPTION_STATUSES } from '../../../domain/subscription/status.ts';
+import type { SubscriptionStatus } from '../../../domain/subscription/status.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { subscriptionIn, readSubscription } from '../../support/fixtures/subscriptions.ts';
