@@ -1,11 +1,13 @@
 import { Resolver } from 'node:dns/promises';
 import type { LookupAddress } from 'node:dns';
+import { Agent, request } from 'node:http';
+import type { ClientRequest, RequestOptions } from 'node:http';
+import { Agent as SecureAgent } from 'node:https';
 import { isIP } from 'node:net';
-import type { LookupFunction } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
-import { buildConnector } from 'undici';
 import { isHttpUrl } from '../domain/http-url.ts';
 import { hasAtMost } from '../domain/storable-text.ts';
 
@@ -16,6 +18,8 @@ export interface AddressRules {
 
 const MAX_URL_LENGTH = 2_048;
 const CONNECT_TIMEOUT_MS = 3_000;
+/** Time in ms for which an idle connection is kept: less than the 5 s after which many servers close theirs. */
+const IDLE_MS = 4_000;
 /** Time in ms for the answer of a name server, of which each is asked twice. */
 const NAME_TIMEOUT_MS = 1_000;
 /**
@@ -63,27 +67,46 @@ export function isAllowedAddress(text: string, rules: AddressRules): boolean {
 }
 
 /**
- * Returns a connector for undici that connects only to allowed addresses, within 3 s. It checks exactly the addresses
- * to which it connects.
- * @throws an error of code `EBLOCKED` for a name with another address.
+ * Returns a function that begins requests to allowed addresses only, and connects within 3 s. It checks exactly the
+ * addresses to which it connects, except a literal one in the URL, which {@link endpointProblem} checks.
+ * The request fails with `EBLOCKED` for a name with another address.
  */
-export function createGuardedConnector(
+export function createGuardedRequest(
   rules: AddressRules,
   newResolver = () => new Resolver({ timeout: NAME_TIMEOUT_MS, tries: 2 }),
-): buildConnector.connector {
-  const lookup = guardedLookup(rules, newResolver);
-  const connect = buildConnector({
-    lookup,
-    timeout: CONNECT_TIMEOUT_MS,
+): (url: string, options: RequestOptions) => ClientRequest {
+  const connection = {
+    lookup: guardedLookup(rules, newResolver),
+    keepAlive: true,
+    timeout: IDLE_MS,
     // Node gives up an address after 250 ms, which a far endpoint needs, and tries IPv6, which may have no route.
     autoSelectFamilyAttemptTimeout: CONNECT_TIMEOUT_MS / 2,
-  });
-  return (options, callback) => {
-    // For a literal address Node calls no lookup, so the address is checked here.
-    const host = withoutBrackets(options.hostname);
-    if (isIP(host) && !isAllowedAddress(host, rules)) callback(blocked(), null);
-    else connect(options, callback);
   };
+  const [agent, secureAgent] = [new Agent(connection), new SecureAgent(connection)];
+  return (url, options) => {
+    const isSecure = new URL(url).protocol === 'https:';
+    const begun = request(url, { ...options, agent: isSecure ? secureAgent : agent });
+    return begun.once('socket', (socket) => {
+      limitConnecting(socket, isSecure ? 'secureConnect' : 'connect');
+    });
+  };
+}
+
+function limitConnecting(socket: Socket, connected: 'connect' | 'secureConnect'): void {
+  if (!socket.connecting) return;
+  let isOver = false;
+  const fail = () => {
+    const late = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
+    if (!isOver) socket.destroy(late);
+  };
+  // In a process that stood still, a connection may be made and not seen yet.
+  const timer = setTimeout(() => setImmediate(fail), CONNECT_TIMEOUT_MS);
+  for (const end of [connected, 'close']) {
+    socket.once(end, () => {
+      isOver = true;
+      clearTimeout(timer);
+    });
+  }
 }
 
 function guardedLookup(rules: AddressRules, newResolver: () => Resolver): LookupFunction {

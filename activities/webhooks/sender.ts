@@ -1,9 +1,10 @@
 import { createHmac } from 'node:crypto';
-import { addAbortListener } from 'node:events';
+import { addAbortListener, once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { Agent, request } from 'undici';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { PingResult, SendError } from '../../domain/delivery-schedule.ts';
-import { createGuardedConnector, endpointProblem } from '../../runtime/webhook-address.ts';
+import { createGuardedRequest, endpointProblem } from '../../runtime/webhook-address.ts';
 import type { AddressRules } from '../../runtime/webhook-address.ts';
 
 export interface WebhookRequest {
@@ -31,7 +32,7 @@ export function toldOf(result: SendResult): PingResult {
 
 const TOTAL_TIMEOUT_MS = 15_000;
 const ANSWER_LIMIT_BYTES = 64 * 1024;
-/** Longest headers of an answer. The HTTP client's own limit is 16 kB. */
+/** Longest headers of an answer. Node's own limit is 16 kB. */
 const HEADERS_LIMIT_BYTES = 64 * 1024;
 /** Longest text that is kept of an answer. */
 const ANSWER_MAX = 1_000;
@@ -42,26 +43,30 @@ const ANSWER_BODY_TIMEOUT_MS = 1_000;
 export function createWebhookSender(
   rules: AddressRules,
 ): (webhook: WebhookRequest) => Promise<SendResult> {
-  const agent = new Agent({
-    connect: createGuardedConnector(rules),
-    maxHeaderSize: HEADERS_LIMIT_BYTES,
-  });
+  const begin = createGuardedRequest(rules);
 
   const send = async ({ url, headers, body }: WebhookRequest) => {
-    const answer = await request(url, {
+    const signal = AbortSignal.timeout(TOTAL_TIMEOUT_MS);
+    const request = begin(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json', 'user-agent': 'perennial' },
-      body,
-      dispatcher: agent,
-      signal: AbortSignal.timeout(TOTAL_TIMEOUT_MS),
+      maxHeaderSize: HEADERS_LIMIT_BYTES,
+      signal,
     });
-    const retryAfter = answer.headers['retry-after'];
-    const text = await beginningOf(answer.body);
-    const status = answer.statusCode;
+    // After the status, which alone decides, an error has no other listener.
+    request.on('error', () => undefined).end(body);
+    // Node closes a connection that switches the protocol without an error.
+    const answers = ['response', 'upgrade'].map((event) => once(request, event, { signal }));
+    const [answer] = (await Promise.race(answers)) as [IncomingMessage];
+    const text = await beginningOf(answer);
+    // Some servers close a connection that they promised to keep. The next request must not begin on it.
+    await sleep(1);
+    await setImmediate();
+    const status = answer.statusCode ?? 0;
     return {
       kind: 'answered' as const,
       status,
-      retryAfter: typeof retryAfter === 'string' ? retryAfter : null,
+      retryAfter: answer.headers['retry-after'] ?? null,
       // The body of a redirect names its target.
       answer: isRedirect(status) || text === '' ? null : text,
     };
@@ -72,8 +77,8 @@ export function createWebhookSender(
     // The address rules may have become stricter since the configuration was stored.
     const result =
       endpointProblem(webhook.url, rules) === undefined
-        ? await send(webhook).catch((error: unknown) => failureOf(error))
-        : failureOf({ code: 'EBLOCKED' });
+        ? await send(webhook).catch((error: object) => resultOf(error))
+        : resultOf({ code: 'EBLOCKED' });
     return { ...result, durationMs: Math.round(performance.now() - startedAt) };
   };
 }
@@ -102,22 +107,28 @@ async function beginningOf(body: Readable): Promise<string> {
 
 const UTF8_BYTES_MAX = 4;
 
-/** What each code of the HTTP client means, by its beginning. */
+/** What each code of a failed request means, by its beginning. */
 const SEND_ERRORS_BY_CODE: readonly (readonly [RegExp, SendError])[] = [
   [/^EBLOCKED/, 'refused_address'],
   [/^(ENOTFOUND|EAI_|EDNS)/, 'name'],
-  [/^(ECONNRESET|EPIPE|UND_ERR_SOCKET)/, 'reset'],
-  [/^(ETIMEDOUT|UND_ERR_\w*TIMEOUT)/, 'timeout'],
-  [/^(UND_ERR_\w*OVERFLOW|HPE_HEADER_OVERFLOW|UND_ERR_RES_EXCEEDED)/, 'too_large'],
+  [/^(ECONNRESET|EPIPE)/, 'reset'],
+  [/^(ETIMEDOUT|ABORT_ERR)/, 'timeout'],
+  [/^HPE_HEADER_OVERFLOW/, 'too_large'],
   [/^(ERR_TLS|ERR_SSL|EPROTO|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH)/, 'tls'],
   [/^E[A-Z]+$/, 'connect'],
 ];
 
-function failureOf(error: unknown): { kind: 'failed'; error: SendError } {
-  const { name = '', code = '' } = error as { name?: string; code?: unknown };
-  if (name === 'TimeoutError') return { kind: 'failed', error: 'timeout' };
+/** The line with the final status. */
+const STATUS_LINE = /^HTTP\/\d\.\d ([2-5]\d\d)/m;
+
+/** `rawPacket`: the bytes of an answer whose headers Node refuses. */
+function resultOf({ code = '', rawPacket }: { code?: unknown; rawPacket?: Buffer }) {
+  const status = STATUS_LINE.exec(rawPacket?.toString('latin1') ?? '')?.[1];
+  if (status !== undefined) {
+    return { kind: 'answered' as const, status: Number(status), retryAfter: null, answer: null };
+  }
   const known = SEND_ERRORS_BY_CODE.find(([pattern]) => pattern.test(String(code)));
-  return { kind: 'failed', error: known?.[1] ?? 'invalid_answer' };
+  return { kind: 'failed' as const, error: known?.[1] ?? 'invalid_answer' };
 }
 
 export interface WebhookToSign {

@@ -54,6 +54,22 @@ describe('a webhook delivery', () => {
     expect(await env.progress(configId)).toEqual(['1 DELIVERED 1']);
   });
 
+  it.for([
+    [
+      'follows a 100 that no request asked for',
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n',
+    ],
+    ['has a control character in a header', 'HTTP/1.1 200 OK\r\nx-trace: a\u0001b\r\n\r\n'],
+    ['has two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok'],
+    ['ends its lines with LF alone', 'HTTP/1.1 200 OK\ncontent-length: 0\n\n'],
+  ] as const)('succeeds by its status when the answer %s [D-54]', async ([, raw], { env }) => {
+    const { receiver, configId } = await env.startEndpoint();
+    await env.emit(1_000);
+    receiver.answerNext({ status: 200, raw });
+    expect(await env.deliver()).toEqual(NOTHING_LEFT);
+    expect(await env.progress(configId)).toEqual(['1 DELIVERED 1']);
+  });
+
   it('waits as long as the endpoint’s Retry-After says [D-54]', async ({ env }) => {
     const { receiver } = await env.startEndpoint();
     await env.emit(1_000);

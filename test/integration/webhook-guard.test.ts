@@ -1,9 +1,12 @@
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns/promises';
-import { Agent, request } from 'undici';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createWebhookSender } from '../../activities/webhooks/sender.ts';
-import { createGuardedConnector } from '../../runtime/webhook-address.ts';
+import { createGuardedRequest } from '../../runtime/webhook-address.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 
@@ -16,24 +19,12 @@ beforeAll(async () => {
 });
 afterAll(() => receiver.close());
 
-const connectThrough = async (
-  host: string,
-  allowLoopback: boolean,
-  resolver?: Resolver,
-): Promise<number> => {
-  const connect = createGuardedConnector({ allowLoopback }, resolver && (() => resolver));
-  const dispatcher = new Agent({ connect });
-  try {
-    const answer = await request(`http://${host}:${port}/`, {
-      dispatcher,
-      method: 'POST',
-      body: '{}',
-    });
-    await answer.body.dump();
-    return answer.statusCode;
-  } finally {
-    await dispatcher.close();
-  }
+const statusThrough = async (resolver: Resolver, host: string) => {
+  const begin = createGuardedRequest({ allowLoopback: true }, () => resolver);
+  const request = begin(`http://${host}:${port}/`, { method: 'POST' }).end('{}');
+  const [answer] = (await once(request, 'response')) as [IncomingMessage];
+  answer.resume();
+  return answer.statusCode;
 };
 
 /**
@@ -82,13 +73,13 @@ async function startNameServer(addresses: Readonly<Record<string, string>>, time
   return { resolver, close: () => socket.close() };
 }
 
-describe('the guarded connector', () => {
+describe('a guarded request', () => {
   it('asks the name servers, and waits for none longer than it must [D-55]', async () => {
     const names = await startNameServer({ 'shop.test': '127.0.0.1', 'inside.test': '10.0.0.1' });
-    expect(await connectThrough('shop.test', true, names.resolver)).toBe(200);
+    expect(await statusThrough(names.resolver, 'shop.test')).toBe(200);
     const before = receiver.received.length;
     const refusalOf = (host: string) =>
-      connectThrough(host, true, names.resolver).catch((error: { code: string }) => error.code);
+      statusThrough(names.resolver, host).catch((error: { code: string }) => error.code);
     expect(await refusalOf('inside.test')).toBe('EBLOCKED');
     expect(await refusalOf('unknown.test')).toBe('ENOTFOUND');
     expect(await refusalOf('silent.test')).toBe('ETIMEOUT');
@@ -98,28 +89,42 @@ describe('the guarded connector', () => {
 
   it('connects when the name servers do not answer the question about IPv6 addresses [D-54]', async () => {
     const names = await startNameServer({ 'half.test': '127.0.0.1' }, 60_000);
-    expect(await connectThrough('half.test', true, names.resolver)).toBe(200);
+    expect(await statusThrough(names.resolver, 'half.test')).toBe(200);
     names.resolver.cancel();
     names.close();
   });
+});
+
+describe('the webhook sender', () => {
+  const send = (url: string, allowLoopback: boolean) =>
+    createWebhookSender({ allowLoopback })({ url, headers: {}, body: Buffer.from('{}') });
 
   it.each(SPELLINGS)('refuses %s in production before anything is sent [D-55]', async (host) => {
     const before = receiver.received.length;
-    await expect(connectThrough(host, false)).rejects.toMatchObject({ code: 'EBLOCKED' });
+    expect(await send(`https://${host}:${port}/`, false)).toMatchObject({
+      kind: 'failed',
+      error: 'refused_address',
+    });
     expect(receiver.received).toHaveLength(before);
   });
 
   it.each(['localhost', '127.0.0.1'])(
     'reaches %s where development allows loopback [D-55]',
     async (host) => {
-      expect(await connectThrough(host, true)).toBe(200);
+      expect(await send(`http://${host}:${port}/`, true)).toMatchObject({ status: 200 });
     },
   );
-});
 
-describe('the webhook sender', () => {
-  const send = (url: string, allowLoopback: boolean) =>
-    createWebhookSender({ allowLoopback })({ url, headers: {}, body: Buffer.from('{}') });
+  it('gives up an endpoint that does not finish the TLS handshake before the limit of an answer [D-54]', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const never = new AbortController();
+    const limit = vi.spyOn(AbortSignal, 'timeout').mockReturnValue(never.signal);
+    const url = `https://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
+    expect(await send(url, true)).toMatchObject({ kind: 'failed', error: 'timeout' });
+    limit.mockRestore();
+    silent.close();
+  });
 
   it('sends nothing when the endpoint’s URL is not allowed any more [D-55]', async () => {
     const before = receiver.received.length;
@@ -150,6 +155,12 @@ describe('the webhook sender', () => {
       error: 'connect',
       durationMs: expect.any(Number) as number,
     });
+  });
+
+  it('ends with the status 101 when the endpoint switches the protocol [D-54]', async () => {
+    const raw = 'HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n';
+    receiver.answerNext({ status: 101, raw });
+    expect(await send(receiver.url, true)).toMatchObject({ kind: 'answered', status: 101 });
   });
 
   it('waits 15 s for an answer and no longer [D-54]', async () => {

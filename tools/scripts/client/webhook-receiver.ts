@@ -6,9 +6,10 @@ import { Webhook, WebhookVerificationError } from 'standardwebhooks';
 import { KEEP_ALIVE_MS, listen } from './listen.ts';
 import { waitFor } from './wait-for.ts';
 
-/** The receiver's reaction to a request: an answer, no answer, or a closed connection. */
+/** The receiver's reaction to a request: an answer (`raw`: its bytes), no answer, or a closed connection. */
 export type ReceiverAnswer =
   | { status: number; headers?: OutgoingHttpHeaders; body?: string | Buffer }
+  | { status: number; raw: string }
   | 'hang'
   | 'close';
 
@@ -72,6 +73,7 @@ export async function startWebhookReceiver(options: { secrets: readonly string[]
 function give(answer: ReceiverAnswer, response: ServerResponse): void {
   if (answer === 'hang') return;
   if (answer === 'close') response.socket?.destroy();
+  else if ('raw' in answer) response.socket?.end(answer.raw);
   else response.writeHead(answer.status, answer.headers).end(answer.body);
 }
 
