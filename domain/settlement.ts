@@ -5,8 +5,9 @@ import type { SettledBy } from './payment-intent.ts';
  * gateway will never make it. `retry`: only of a decline just answered. `unansweredAt`: null if the gateway answered
  * that it has not decided. `unsent`: the gateway has no charge of the attempt; `sentAt`: the
  * sends before. `payerUrl`: where the payer has to confirm the charge. `byLookup`: not by the send's answer.
+ * `withoutOutcome`: the number of requests whose answers did not say what became of the charge.
  */
-export type Settlement =
+export type Settlement = { withoutOutcome?: number } & (
   | { kind: 'succeeded'; gatewayChargeId: string; byPerson?: true; byLookup?: true }
   | {
       kind: 'declined';
@@ -21,7 +22,8 @@ export type Settlement =
     }
   | { kind: 'unsent'; reason: string; isAccountRefused: boolean; sentAt: number[] }
   | { kind: 'unknown'; reason: string; unansweredAt: number | null; payerUrl?: string }
-  | { kind: 'review'; reason: string };
+  | { kind: 'review'; reason: string }
+);
 
 /** True if an attempt was settled as not paid without the gateway's confirmation, so that its charge may come late. */
 export function isUnproven(settlement: Settlement): boolean {

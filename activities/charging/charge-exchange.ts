@@ -56,6 +56,31 @@ export async function collect(
   cycle: CycleRef,
   limits: SendLimits,
 ): Promise<Settlement> {
+  const count: RequestCount = { withoutOutcome: 0 };
+  return { ...(await settlementOf(deps, attempt, cycle, { ...limits, count })), ...count };
+}
+
+type RequestCount = Required<Pick<Settlement, 'withoutOutcome'>>;
+
+/** `moved`: no request was sent. */
+const OUTCOMES: readonly string[] = ['succeeded', 'declined', 'withdrawn', 'moved'];
+
+/** Counts a request whose answer, or its lack, left the outcome open. */
+async function counted<Answer extends { kind: string }>(
+  count: RequestCount,
+  request: () => Promise<Answer>,
+) {
+  const answer = await unlessRejected(request);
+  if (!OUTCOMES.includes(answer.kind)) count.withoutOutcome += 1;
+  return answer;
+}
+
+async function settlementOf(
+  deps: ExchangeDeps,
+  attempt: Attempt,
+  cycle: CycleRef,
+  limits: SendLimits & { count: RequestCount },
+): Promise<Settlement> {
   const { db } = deps;
   if (attempt.state === 'SUCCEEDED') {
     return { kind: 'succeeded', gatewayChargeId: attempt.gatewayChargeId ?? '' };
@@ -65,7 +90,7 @@ export async function collect(
     return { kind: 'declined', code: errorCode ?? 'card_declined', gatewayChargeId, gatewayCode };
   }
   const gateway = await deps.gateways.of(attempt.merchantId, attempt.gateway);
-  if (attempt.state === 'REVIEW') return outcomeInReview(db, gateway, attempt);
+  if (attempt.state === 'REVIEW') return outcomeInReview(db, gateway, attempt, limits.count);
 
   const isVoided = limits.isVoided === true || limits.isAbandoned === true;
   const exchange: ChargeExchange = {
@@ -82,7 +107,7 @@ export async function collect(
   if (isVoided && !exchange.mayBeAtGateway) return voided;
   for (;;) {
     const byLookup = exchange.mayBeAtGateway;
-    const outcome = await unlessRejected(() => ask(exchange));
+    const outcome = await counted(limits.count, () => ask(exchange));
     switch (outcome.kind) {
       case 'succeeded':
       case 'declined':
@@ -98,7 +123,7 @@ export async function collect(
         return { kind: 'review', reason: outcome.reason };
       case 'moved':
         // Another process has settled the attempt or put it in review.
-        return collect(deps, outcome.attempt, cycle, limits);
+        return settlementOf(deps, outcome.attempt, cycle, limits);
       case 'not_sent':
       case 'in_progress':
       case 'unknown': {
@@ -181,13 +206,14 @@ async function outcomeInReview(
   db: Db,
   gateway: PaymentGateway,
   attempt: Attempt,
+  count: RequestCount,
 ): Promise<Settlement> {
   const { merchantId, id: subjectId } = attempt;
   const decision = await findDecision(db, { merchantId, subjectId });
   if (decision?.outcome === 'paid') {
     return { kind: 'succeeded', gatewayChargeId: decision.gatewayId ?? '', byPerson: true };
   }
-  const found = await unlessRejected(() => gateway.lookup(chargeRefOf(attempt)));
+  const found = await counted(count, () => gateway.lookup(chargeRefOf(attempt)));
   if (found.kind === 'succeeded' || found.kind === 'declined') return { ...found, byLookup: true };
   return decision
     ? {

@@ -147,12 +147,14 @@ describe('a charge at a gateway that prepares charges', () => {
       gatewayChargeId: null,
       isWithdrawn: true,
       isProven: true,
+      withoutOutcome: 0,
     });
     // The stalled process sends its request now.
     const late = await collected();
     expect(late).toEqual({
       kind: 'review',
       reason: 'the gateway refused the request: 400 charge_withdrawn',
+      withoutOutcome: 2,
     });
     expect(calls.made).toEqual(['withdraw pi_stalled', 'look up pi_stalled', 'charge pi_stalled']);
     expect(await book()).toEqual([]);
@@ -196,6 +198,7 @@ describe('a charge at a gateway that prepares charges', () => {
       code: 'processing_error',
       gatewayChargeId: null,
       isWithdrawn: true,
+      withoutOutcome: 0,
     });
     expect(calls.made).toEqual(['prepare']);
     expect(await book()).toEqual([]);

@@ -89,7 +89,8 @@ export async function noteGatewayEvent(db: Db, attempt: Attempt): Promise<void> 
   await changeAttempt(db, attempt, UNDECIDED_STATES, { heardAt: sql`now()` });
 }
 
-const ONE_LOOKUP_MORE = sql`${paymentAttempts.lookups} + 1`;
+const lookupsAfter = ({ withoutOutcome = 0 }: Settlement) =>
+  sql`${paymentAttempts.lookups} + ${withoutOutcome}::int`;
 
 /** Records that the latest request found no outcome. Sets the state, because a resend may have left SENDING. */
 export async function recordUndecided(
@@ -97,10 +98,11 @@ export async function recordUndecided(
   attempt: Attempt,
   settlement: UndecidedSettlement,
 ): Promise<Attempt[]> {
-  return changeAttempt(db, attempt, OPEN_STATES, {
+  const from = settlement.kind === 'review' ? UNDECIDED_STATES : OPEN_STATES;
+  return changeAttempt(db, attempt, from, {
     state: STATES[settlement.kind],
     reason: settlement.reason,
-    lookups: ONE_LOOKUP_MORE,
+    lookups: lookupsAfter(settlement),
     unansweredAt: unansweredSince(settlement),
     ...payerColumns(settlement),
     ...(settlement.kind === 'unsent'
@@ -207,6 +209,7 @@ async function decideAttempt(
       errorCode: isPaid ? null : settlement.code,
       gatewayCode: isPaid ? null : (settlement.gatewayCode ?? null),
       reason: null,
+      lookups: lookupsAfter(settlement),
       unansweredAt: null,
       isAccountRefused: false,
       payerUrl: null,

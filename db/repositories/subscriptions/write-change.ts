@@ -394,7 +394,7 @@ export async function writeLookup(
   attempt: Attempt,
   settlement: Settlement,
 ): Promise<SubscriptionState | null> {
-  if (settlement.kind === 'unknown' || settlement.kind === 'unsent') {
+  if (settlement.kind !== 'succeeded' && settlement.kind !== 'declined') {
     await recordUndecided(db, attempt, settlement);
   }
   const recorded = await db
