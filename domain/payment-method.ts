@@ -47,6 +47,10 @@ export function fallbackDisclaimer(wanted: readonly string[], currency: string):
 /** Maximum number of cards per session of a hosted page. In test mode it only bounds the number of rows. */
 export const CARD_TRIES_MAX = { live: 5, test: 100 } as const;
 
+/** Returns the first instant at which a card is expired: the end of its month, in UTC. */
+export const cardExpiresAt = (card: { expiryMonth: number; expiryYear: number }): number =>
+  Date.UTC(card.expiryYear, card.expiryMonth, 1);
+
 export type CardField = 'number' | 'expiry' | 'cvc';
 
 /** The typing errors that the gateway reports, each with its field. Each is also the key of the page's text. */

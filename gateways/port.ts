@@ -57,6 +57,8 @@ export interface ChargeRequest extends ChargeRef {
   /** Only for a gateway with the capability `payerPresent`. Absent: the charge is made without the payer. */
   readonly payer?: PresentPayer | undefined;
   readonly reference: ChargeReference;
+  /** Business time of the attempt, for a gateway with `declinesExpired`. Default: the gateway's time. */
+  readonly openedAt?: number;
 }
 
 /** The gateway's advice about another try with the same payment method. `never`: the network forbids it. */
@@ -178,6 +180,8 @@ export interface SaveMethodRequest {
   readonly session: string;
   /** True if no charge follows at once. Then the gateway refuses a card that it would decline. Default false. */
   readonly verify?: boolean | undefined;
+  /** Business time of the verification, for a gateway with `declinesExpired`. Default: the gateway's time. */
+  readonly verifiedAt?: number;
   readonly reference?: { readonly paymentMethodId?: string; readonly customerId?: string };
 }
 
@@ -234,6 +238,8 @@ export type MethodLookup =
 export interface GatewayCapabilities {
   /** True if a present payer can confirm a charge with the bank. `withdraw` ends a charge that is not confirmed. */
   readonly payerPresent: boolean;
+  /** True if each card is declined from the end of its month on, in business time. Absent: the gateway decides. */
+  readonly declinesExpired?: true;
   /** `test`: no money moves, for test credentials only. `live`: for live credentials only. */
   readonly mode: 'test' | 'live';
 }

@@ -295,6 +295,7 @@ function chargeRequestOf({ attempt, cycle, payer }: ChargeExchange): ChargeReque
       cycleNumber: cycle.cycleNumber,
       paymentMethodId,
     },
+    openedAt: attempt.createdAt,
     payer,
   };
 }

@@ -79,6 +79,7 @@ async function redeemAtOne(
     token: input.paymentToken,
     session: input.checkoutSessionId,
     verify: input.verify,
+    verifiedAt: input.nowAt,
     reference: { customerId: input.customerId },
   });
   const isUnknownHere = outcome.kind === 'refused' && outcome.code === REFUSED.errorCode;

@@ -3,6 +3,7 @@ import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { initialJitter } from '../../domain/subscription/state.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 import { simulate } from '../../domain/subscription/simulate.ts';
+import type { Script } from '../../domain/subscription/simulate.ts';
 
 export interface Settings {
   readonly retryPlan: RetryPlan;
@@ -27,7 +28,7 @@ export function forecast(
   { retryPlan, jitterMs }: Settings,
   { fromAt, untilAt, declineRate }: Period,
 ) {
-  const declineOf = (intentId: string, attemptNumber: number): string | null =>
+  const declineOf: Script['declineOf'] = ({ attemptNumber }, { intentId }) =>
     jitterOf(`${intentId}#${attemptNumber}`, SHARES - 1) < declineRate * SHARES
       ? 'insufficient_funds'
       : null;

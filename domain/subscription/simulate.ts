@@ -32,8 +32,8 @@ export interface Script {
   readonly outcomes: readonly ScriptedOutcome[];
   /** In the order of their instants. Steps that are due at the same instant come first. */
   readonly commands: readonly ScriptedCommand[];
-  /** The code of an attempt without a scripted outcome; null or absent: none. */
-  readonly declineOf?: (intentId: string, attemptNumber: number) => string | null;
+  /** The code of an attempt without a scripted outcome that nothing has voided; null or absent: none. */
+  readonly declineOf?: (attempt: OpenAttempt, owed: OwedCycle, at: number) => string | null;
   /** Nothing after this instant is played. */
   readonly untilAt?: number;
 }
@@ -212,7 +212,7 @@ class Simulation {
 
   private outcomeOf(owed: OwedCycle, attempt: OpenAttempt): SimulatedOutcome {
     const declined = { kind: 'declined', retryPlan: this.retryPlan } as const;
-    const code = this.scriptedCode(owed, attempt);
+    const code = this.scriptedCode(owed);
     if (code === null) return { kind: 'succeeded' };
     if (code !== undefined) return { ...declined, code };
     if (attempt.voidedBy !== null) {
@@ -220,21 +220,19 @@ class Simulation {
     }
     // The bank had asked the payer, who entered another card and did not answer the bank.
     if (isSuperseded(this.state)) return { ...declined, code: 'authentication_required' };
-    return { kind: 'succeeded' };
+    const unscripted = this.script.declineOf?.(attempt, owed, this.now) ?? null;
+    return unscripted === null ? { kind: 'succeeded' } : { ...declined, code: unscripted };
   }
 
   /** Null: paid. Undefined: the script says nothing about the attempt. */
-  private scriptedCode(
-    { cycleNumber, intentId }: OwedCycle,
-    { attemptNumber }: OpenAttempt,
-  ): string | null | undefined {
+  private scriptedCode({ cycleNumber }: OwedCycle): string | null | undefined {
     const found = this.outcomes.find(({ outcome, left }) => {
       if (left === 0) return false;
       return 'fromAt' in outcome.for
         ? this.now >= outcome.for.fromAt
         : outcome.for.cycleNumber === cycleNumber;
     });
-    if (!found) return this.script.declineOf?.(intentId, attemptNumber) ?? undefined;
+    if (!found) return undefined;
     found.left -= 1;
     return found.outcome.code;
   }

@@ -129,7 +129,7 @@ const BOOK_CHARGE = `
 create or replace function ${BOOK_SCHEMA}.book_charge_once(
   p_id text, p_key text, p_method_id text, p_amount_minor bigint, p_currency text,
   p_merchant_id text, p_intent_id text, p_subscription_id text, p_payment_method_id text,
-  p_now bigint
+  p_now bigint, p_opened_at bigint
 ) returns table (charge ${BOOK_SCHEMA}.charge, is_replay boolean, is_same boolean)
 language plpgsql as $function$
 #variable_conflict use_column
@@ -144,7 +144,10 @@ begin
     p_subscription_id, p_payment_method_id,
     case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now
   from (
-    select case when count(*) = 0 then 'payment_method_removed' else min(charge_code) end as code
+    select case when count(*) = 0 then 'payment_method_removed'
+      else coalesce(min(charge_code), min(case when p_opened_at >= 1000 * extract(epoch from
+        make_date(expiry_year, expiry_month, 1) + interval '1 month') then 'expired_card' end))
+      end as code
     from ${BOOK_SCHEMA}.method where id = p_method_id
   ) as decision
   on conflict (key) do nothing

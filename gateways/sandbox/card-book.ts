@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { TransactionSql } from 'postgres';
 import type { DeclineCode } from '../../domain/declines.ts';
+import { cardExpiresAt } from '../../domain/payment-method.ts';
 import type { SavedCard } from '../port.ts';
 import type { ReadCard } from './card-form.ts';
 import type { BookSql } from './book-schema.ts';
@@ -17,6 +18,7 @@ export interface SaveOrder {
   readonly token: string;
   readonly session: string;
   readonly shouldVerify: boolean;
+  readonly verifiedAt: number;
   readonly paymentMethodId: string | null;
   readonly customerId: string | null;
 }
@@ -95,7 +97,7 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
     if (!(await claim(tx, tokenHash, order.key))) throw keyReused();
   }
 
-  const code = refusalWhenSaved(token, order.shouldVerify);
+  const code = refusalWhenSaved(token, order);
   if (code !== null) return { refused: code, reason: 'card_refused' };
   const [card] = await tx<SavedCard[]>`
     insert into sandbox_gateway.method (id, key, token_hash, brand, country, last_four,
@@ -121,12 +123,14 @@ async function claim(tx: TransactionSql, tokenHash: string, key: string): Promis
   return claimed.count === 1;
 }
 
-function refusalWhenSaved(token: TokenRow, shouldVerify: boolean): DeclineCode | null {
+function refusalWhenSaved(token: TokenRow, order: SaveOrder): DeclineCode | null {
   if (token.codeWhen === 'save') return token.code;
-  return shouldVerify && token.codeWhen === 'charge' ? token.code : null;
+  if (!order.shouldVerify) return null;
+  if (token.codeWhen === 'charge') return token.code;
+  return order.verifiedAt >= cardExpiresAt(token) ? 'expired_card' : null;
 }
 
-interface TokenRow {
+interface TokenRow extends Pick<SavedCard, 'expiryMonth' | 'expiryYear'> {
   readonly sessionHash: string;
   readonly code: DeclineCode | null;
   readonly codeWhen: TestCardMoment | null;

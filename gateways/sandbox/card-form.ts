@@ -1,4 +1,5 @@
 import type { DeclineCode } from '../../domain/declines.ts';
+import { cardExpiresAt } from '../../domain/payment-method.ts';
 import type { CardField, MistypeText } from '../../domain/payment-method.ts';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
@@ -52,8 +53,7 @@ export function readCard(typed: TypedCard, now: number): CardReading {
     kind: 'card',
     card,
     lastFourDigit: number.slice(-4),
-    expiryMonth: expiry.month,
-    expiryYear: expiry.year,
+    ...expiry,
   };
 }
 
@@ -85,14 +85,11 @@ function passesLuhn(number: string): boolean {
   return sum % 10 === 0;
 }
 
-interface Expiry {
-  readonly month: number;
-  readonly year: number;
-}
+type Expiry = Pick<ReadCard, 'expiryMonth' | 'expiryYear'>;
 
 function expiryMistype(expiry: Expiry | null, now: number): MistypeText | null {
   if (expiry === null) return 'expiryUnreadable';
-  return now >= Date.UTC(expiry.year, expiry.month, 1) ? 'expiryPast' : null;
+  return now >= cardExpiresAt(expiry) ? 'expiryPast' : null;
 }
 
 /** American Express has a CVC of 4 digits, the other networks of 3. */
@@ -108,7 +105,7 @@ function readExpiry(text: string): Expiry | null {
     /^(0[1-9]|1[0-2])(\d{4}|\d{2})$/.exec(text);
   if (match === null) return null;
   const year = Number(match[2]);
-  return { month: Number(match[1]), year: year < 100 ? 2000 + year : year };
+  return { expiryMonth: Number(match[1]), expiryYear: year < 100 ? 2000 + year : year };
 }
 
 /** Code points of the digit zero in Arabic and in Persian. Some payers' keyboards type these digits instead of 0 to 9. */

@@ -36,7 +36,7 @@ export interface ListedRefund {
   readonly createdAt: number;
 }
 
-export type ChargeOrder = Omit<ChargeRequest, 'gatewayChargeId' | 'payer'>;
+export type ChargeOrder = Required<Omit<ChargeRequest, 'gatewayChargeId' | 'payer'>>;
 
 /** At least one of the subscription and the payment method is given. */
 export interface DeclineOrder extends ForcedDeclines {
@@ -65,7 +65,7 @@ export function createChargeBook(sql: BookSql) {
           select (charge).*, is_replay, is_same from sandbox_gateway.book_charge_once(
             ${newId('ch')}, ${order.key}, ${order.gatewayMethodId}, ${order.amountMinor},
             ${order.currency}, ${reference.merchantId}, ${reference.intentId},
-            ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now})) as booked`;
+            ${reference.subscriptionId}, ${reference.paymentMethodId}, ${now}, ${order.openedAt})) as booked`;
       if (row === undefined) throw new Error('book_charge_once answered no row');
       const { isReplay, isSame, ...charge } = row;
       if (!isSame) throw keyReused();

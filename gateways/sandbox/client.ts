@@ -50,7 +50,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
 
   return {
     name: 'sandbox',
-    capabilities: { payerPresent: false, mode: 'test' },
+    capabilities: { payerPresent: false, declinesExpired: true, mode: 'test' },
     tokeniserUrl: `${options.publicUrl.replace(/\/$/, '')}/tokenise`,
     testCards: TEST_CARDS.map(({ number, label }) => ({ number, label })),
     company: 'the sandbox gateway',
@@ -145,12 +145,12 @@ function refundMethods({ send }: SandboxExchange): Pick<SandboxClient, 'refund' 
 }
 
 function chargeCall(request: ChargeRequest) {
-  const { key, gatewayMethodId, amountMinor, currency, reference } = request;
+  const { key, gatewayMethodId, amountMinor, currency, reference, openedAt } = request;
   return {
     method: 'POST' as const,
     path: '/v1/charges',
     headers: { 'idempotency-key': key },
-    body: { gatewayMethodId, amountMinor, currency, reference },
+    body: { gatewayMethodId, amountMinor, currency, reference, openedAt },
   };
 }
 

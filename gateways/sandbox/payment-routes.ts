@@ -61,7 +61,7 @@ function chargeHandlers({ charges, serve, now }: PaymentRouteOptions) {
     const key = idempotencyKey(call);
     inFlight.set(key, (inFlight.get(key) ?? 0) + 1);
     try {
-      const order = chargeOrder(key, await readJson(call.request));
+      const order = chargeOrder(key, await readJson(call.request), now());
       const { subscriptionId, paymentMethodId } = order.reference;
       return await serve(
         { operation: 'charge', key, subscriptionId, paymentMethodId },
@@ -101,6 +101,7 @@ function methodHandler({ cards, serve, now }: PaymentRouteOptions): Handler {
       token: text(fields, 'token'),
       session: text(fields, 'session'),
       shouldVerify: fields['verify'] === true,
+      verifiedAt: businessTime(fields, 'verifiedAt', now()),
       paymentMethodId: optionalText(reference, 'paymentMethodId'),
       customerId: optionalText(reference, 'customerId'),
     };
@@ -149,13 +150,14 @@ function idempotencyKey({ request }: Call): string {
   throw new RequestRefused(400, 'key_invalid', 'A charge needs an Idempotency-Key header.');
 }
 
-function chargeOrder(key: string, fields: Fields): ChargeOrder {
+function chargeOrder(key: string, fields: Fields, now: number): ChargeOrder {
   const reference = object(fields, 'reference');
   return {
     key,
     gatewayMethodId: text(fields, 'gatewayMethodId'),
     amountMinor: amountMinor(fields),
     currency: currency(fields, 'currency'),
+    openedAt: businessTime(fields, 'openedAt', now),
     reference: {
       merchantId: text(reference, 'merchantId'),
       intentId: text(reference, 'intentId'),
@@ -167,6 +169,11 @@ function chargeOrder(key: string, fields: Fields): ChargeOrder {
 
 function amountMinor(fields: Fields): number {
   return wholeNumber(fields, 'amountMinor', { from: 1, to: Number.MAX_SAFE_INTEGER });
+}
+
+function businessTime(fields: Fields, name: string, now: number): number {
+  if (fields[name] === undefined) return now;
+  return wholeNumber(fields, name, { from: 0, to: Number.MAX_SAFE_INTEGER });
 }
 
 function replayed(isReplay: boolean): Record<string, string> {

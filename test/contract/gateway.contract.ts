@@ -112,6 +112,21 @@ function describeCharging(it: GatewayTest): void {
     }
   });
 
+  it('declines with expired_card from the end of the card’s month on if it says so, else decides itself [D-61, D-60]', async ({
+    harness,
+  }) => {
+    const { declinesExpired = false } = harness.gateway.capabilities;
+    const chargedAt = async (openedAt: number) => {
+      const outcome = await harness.gateway.charge(await chargeRequest(harness, { openedAt }));
+      return outcome.kind === 'declined' ? outcome.code : outcome.kind;
+    };
+    // The cards of every harness expire at the end of 12/34.
+    expect(await chargedAt(Date.parse('2034-12-31T23:59:59.999Z'))).toBe('succeeded');
+    expect(await chargedAt(Date.parse('2035-01-01T00:00:00Z'))).toBe(
+      declinesExpired ? 'expired_card' : 'succeeded',
+    );
+  });
+
   it('declines an unknown payment method with payment_method_removed [D-42]', async ({
     harness,
   }) => {

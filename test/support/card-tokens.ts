@@ -4,14 +4,18 @@ export const RETURN_ORIGIN = 'http://127.0.0.1:8080';
 export const SESSION = 'cs_of_the_test_environment';
 
 /** Submits a card to the tokeniser and returns the one-time token. */
-export async function tokenise(gatewayUrl: string, number: string): Promise<string> {
+export async function tokenise(
+  gatewayUrl: string,
+  number: string,
+  expiry = '12/34',
+): Promise<string> {
   const response = await fetch(`${gatewayUrl}/tokenise`, {
     method: 'POST',
     redirect: 'manual',
     body: new URLSearchParams({
       name: 'Ada Example',
       number,
-      expiry: '12/34',
+      expiry,
       cvc: number.startsWith('37') ? '1234' : '123',
       session: SESSION,
       return_url: `${RETURN_ORIGIN}/back`,

@@ -3,7 +3,7 @@ import { PLACES } from './places.ts';
 import type { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Client } from '@temporalio/client';
-import type { TestWorkflowEnvironment } from '@temporalio/testing';
+import { TestWorkflowEnvironment } from '@temporalio/testing';
 import { Worker } from '@temporalio/worker';
 import { sql } from 'drizzle-orm';
 import { expect, inject } from 'vitest';
@@ -312,7 +312,11 @@ export async function createEnvironment<Server extends TemporalPlace>(
       executeUntilAccepted(workflows, ref, command),
     createRowOnly: (subscription: NewSubscription) =>
       insertSubscription(db, merchantId, subscription),
-    token: (cardNumber = '4242424242424242') => tokenise(gatewayServer.url, cardNumber),
+    /** The clock of a time-skipping server may be decades ahead, so its cards last longer. */
+    token: (
+      cardNumber = '4242424242424242',
+      expiry = server instanceof TestWorkflowEnvironment ? '12/99' : undefined,
+    ) => tokenise(gatewayServer.url, cardNumber, expiry),
     /** Subscribes `url` to every event type. */
     subscribe: async (url: string, eventSigner: string) => {
       const configId = newId('whc', Date.now(), randomBytes);

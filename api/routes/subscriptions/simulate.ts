@@ -1,16 +1,19 @@
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
+import type { PaymentMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
+import { UnknownGateway } from '../../../gateways/registry.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
+import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import { ATTEMPT_TRIGGERS } from '../../../domain/payment-intent.ts';
 import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../../domain/retry-plan.ts';
 import { creationStep, simulateByStep } from '../../../domain/subscription/simulate.ts';
-import type { SimulatedStep } from '../../../domain/subscription/simulate.ts';
+import type { Script, SimulatedStep } from '../../../domain/subscription/simulate.ts';
 import {
   initialJitter,
   newSubscription,
@@ -237,12 +240,13 @@ export const simulateSubscription = route({
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async ({ merchant, body }, deps) => {
     const settings = await loadSettings(deps.db, merchant.id);
-    const { state, nowAt, before } = await startOf(deps, merchant.id, settings, body);
+    const { state, nowAt, before, declineOf } = await startOf(deps, merchant.id, settings, body);
     const { currency: code } = state.terms;
     await refuseAmounts(deps, merchant.id, body, code);
     const script = {
       outcomes: outcomesOf(body.script),
       commands: [...checkoutOf(state, nowAt), ...commandsOf(body.script, code)],
+      ...(declineOf && { declineOf }),
     };
     const retryPlan = retryPlanOf(body, settings.retryPlan);
     const {
@@ -275,18 +279,24 @@ export async function inParts<Result>(steps: Generator<unknown, Result>): Promis
 
 /** The state to begin with. A new subscription's payer enters a card at its creation. */
 async function startOf(
-  { db, now, random, checkoutExpiryMs }: ApiDeps,
+  { db, gateways, now, random, checkoutExpiryMs }: ApiDeps,
   merchantId: string,
   { jitterMs = null }: MerchantSettings,
   body: Given,
-): Promise<{ state: SubscriptionState; nowAt: number; before: SimulatedStep[] }> {
+): Promise<{
+  state: SubscriptionState;
+  nowAt: number;
+  before: SimulatedStep[];
+  declineOf?: Script['declineOf'];
+}> {
   const { testClockId = null } = body;
   if (body.subscriptionId !== undefined) {
     const ref = { merchantId, subscriptionId: body.subscriptionId };
     const view = await findSubscription(db, merchantId, body.subscriptionId);
-    const { state } = found(view, 'subscription');
+    const { state, paymentMethod } = found(view, 'subscription');
     const nowAt = await businessNow(db, ref, now());
-    return { state, nowAt, before: [] };
+    const declineOf = paymentMethod && (await expiryOf(gateways, paymentMethod));
+    return { state, nowAt, before: [], ...(declineOf && { declineOf }) };
   }
   const createdAt = body.startDate ?? (await creationTime(db, { now }, merchantId, body));
   invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');
@@ -302,6 +312,20 @@ async function startOf(
     jitter: initialJitter({ subscriptionId, testClockId }, jitterMs),
   });
   return { state, nowAt: createdAt, before: [creationStep(state)] };
+}
+
+/** Null if the gateway does not decline the card by the date at which it expires, or is not the merchant's any more. */
+async function expiryOf(
+  gateways: ApiDeps['gateways'],
+  card: PaymentMethod,
+): Promise<NonNullable<Script['declineOf']> | null> {
+  const gateway = await gateways.of(card.merchantId, card.gateway).catch((error: unknown) => {
+    if (error instanceof UnknownGateway) return null;
+    throw error;
+  });
+  if (gateway?.capabilities.declinesExpired !== true) return null;
+  return ({ paymentMethodId }, _, at) =>
+    paymentMethodId === card.id && at >= cardExpiresAt(card) ? 'expired_card' : null;
 }
 
 /** Refuses what the requests to create and to edit refuse: amounts that the merchant's gateway cannot charge. */

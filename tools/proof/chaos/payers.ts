@@ -10,7 +10,9 @@ import type { Random } from './random.ts';
 
 const BETWEEN_LOOKS_MS = 300;
 
-const OTHER_PAYING_CARD = cardOf('5555 5555 5555 4444');
+/** Test clocks run for years, and these cards must pay until the end. */
+const LASTING_CARD = { ...PAYING_CARD, expiry: '12 / 99' };
+const OTHER_LASTING_CARD = { ...LASTING_CARD, number: '5555 5555 5555 4444' };
 /** It can be saved, and every charge is declined. */
 const DECLINED_CARD = cardOf('4000 0000 0000 0341');
 /** Its bank wants the payer to confirm each charge. The sandbox has no confirmation, and declines such a charge. */
@@ -71,8 +73,8 @@ export class Payers {
   /** Pays the checkout. `too late`: the clock advanced past the expiry of the checkout before it was paid. */
   payCheckout(fwdUrl: string): Promise<PageEnd> {
     const isAsked = this.random.isTrue(ASKED_AT_CHECKOUT_CHANCE);
-    const card = isAsked ? this.random.pick(ASKED_CARDS[this.gateway]) : PAYING_CARD;
-    return this.visit(fwdUrl, card, () => PAYING_CARD);
+    const card = isAsked ? this.random.pick(ASKED_CARDS[this.gateway]) : LASTING_CARD;
+    return this.visit(fwdUrl, card, () => LASTING_CARD);
   }
 
   /** In some calls gives a new card, or confirms the owed payment, on the update page, if the subscription has one. */
@@ -85,14 +87,14 @@ export class Payers {
     const isUnpaid = status === 'UNPAID';
     if (link === undefined || !(isUnpaid || random.isTrue(COMES_IF_PAID_CHANCE))) return;
     const end = await this.visit(link, this.pickCard(isUnpaid), () =>
-      random.isTrue(GIVES_UP_CHANCE) ? null : PAYING_CARD,
+      random.isTrue(GIVES_UP_CHANCE) ? null : LASTING_CARD,
     );
     this.ends[end] += 1;
   }
 
   private pickCard(isUnpaid: boolean): TypedCard {
     const { random } = this;
-    const good = random.pick([PAYING_CARD, OTHER_PAYING_CARD]);
+    const good = random.pick([LASTING_CARD, OTHER_LASTING_CARD]);
     if (isUnpaid && random.isTrue(PAYS_IF_UNPAID_CHANCE)) return good;
     const dice = random.next();
     if (dice < DECLINED_CHANCE) return DECLINED_CARD;
