@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto';
 import { addAbortListener, once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import type { PingResult, SendError } from '../../domain/delivery-schedule.ts';
 import { createGuardedRequest, endpointProblem } from '../../runtime/webhook-address.ts';
 import type { AddressRules } from '../../runtime/webhook-address.ts';
@@ -45,8 +44,8 @@ export function createWebhookSender(
 ): (webhook: WebhookRequest) => Promise<SendResult> {
   const begin = createGuardedRequest(rules);
 
-  const send = async ({ url, headers, body }: WebhookRequest) => {
-    const signal = AbortSignal.timeout(TOTAL_TIMEOUT_MS);
+  const send = async (webhook: WebhookRequest, signal: AbortSignal) => {
+    const { url, headers, body } = webhook;
     const request = begin(url, {
       method: 'POST',
       headers: { ...headers, 'content-type': 'application/json', 'user-agent': 'perennial' },
@@ -57,11 +56,13 @@ export function createWebhookSender(
     request.on('error', () => undefined).end(body);
     // Node closes a connection that switches the protocol without an error.
     const answers = ['response', 'upgrade'].map((event) => once(request, event, { signal }));
-    const [answer] = (await Promise.race(answers)) as [IncomingMessage];
+    const [answer] = (await Promise.race(answers).catch((error: { code?: string }) => {
+      // The endpoint may have closed the kept connection before this request reached it.
+      if (request.reusedSocket && error.code === 'ECONNRESET') return [null];
+      throw error;
+    })) as [IncomingMessage | null];
+    if (answer === null) return send(webhook, signal);
     const text = await beginningOf(answer);
-    // Some servers close a connection that they promised to keep. The next request must not begin on it.
-    await sleep(1);
-    await setImmediate();
     const status = answer.statusCode ?? 0;
     return {
       kind: 'answered' as const,
@@ -77,7 +78,9 @@ export function createWebhookSender(
     // The address rules may have become stricter since the configuration was stored.
     const result =
       endpointProblem(webhook.url, rules) === undefined
-        ? await send(webhook).catch((error: object) => resultOf(error))
+        ? await send(webhook, AbortSignal.timeout(TOTAL_TIMEOUT_MS)).catch((error: object) =>
+            resultOf(error),
+          )
         : resultOf({ code: 'EBLOCKED' });
     return { ...result, durationMs: Math.round(performance.now() - startedAt) };
   };

@@ -157,6 +157,16 @@ describe('the webhook sender', () => {
     });
   });
 
+  it('sends again when the endpoint has closed the kept connection [D-54]', async () => {
+    const raw = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
+    const sendTo = createWebhookSender({ allowLoopback: true });
+    const webhook = { url: receiver.url, headers: {}, body: Buffer.from('{}') };
+    for (let n = 0; n < 20; n += 1) {
+      receiver.answerNext({ status: 200, raw });
+      expect(await sendTo(webhook)).toMatchObject({ kind: 'answered', status: 200 });
+    }
+  });
+
   it('ends with the status 101 when the endpoint switches the protocol [D-54]', async () => {
     const raw = 'HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n';
     receiver.answerNext({ status: 101, raw });

@@ -83,7 +83,12 @@ describe('the log', () => {
     receiver.answerNext(
       { status: 500, body: 'é'.repeat(1_200) },
       { status: 302, headers: { location: 'https://other.example/' }, body: 'see https://other' },
-      { status: 503, body: Buffer.from([0x61, 0x00, 0xff, 0x62]) },
+      // A request on a kept connection would be repeated.
+      {
+        status: 503,
+        headers: { connection: 'close' },
+        body: Buffer.from([0x61, 0x00, 0xff, 0x62]),
+      },
       'close',
       { status: 200, body: 'thanks' },
     );
