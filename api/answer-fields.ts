@@ -76,7 +76,8 @@ export const paymentMethodKind = z.enum(PAYMENT_METHOD_KINDS).meta({ id: 'Paymen
 export const actor = z.enum(ACTORS).meta({ id: 'Actor' });
 export const endReason = z.enum(END_REASONS).meta({ id: 'EndReason' });
 export const eventType = z.enum(EVENT_TYPES).meta({ id: 'EventType' });
-export const intentStatus = z.enum(INTENT_STATUSES).meta({ id: 'IntentStatus' });
+/** Without a schema of its own: in Go, its constants would have the names of those of other statuses. */
+export const intentStatus = z.enum(INTENT_STATUSES);
 export const subscriptionStatus = z.enum(SUBSCRIPTION_STATUSES).meta({ id: 'SubscriptionStatus' });
 
 export const unavailablePaymentMethods = added(

@@ -1286,7 +1286,7 @@ export type CreatedPaymentIntent = {
     /**
      * PENDING: the outcome of an attempt is unknown. A later attempt may change FAILED to SUCCESS. CANCELLED is final. A refund that fails later changes REFUNDED to SUCCESS or PARTIALLY_REFUNDED.
      */
-    status: IntentStatus;
+    status: 'CREATED' | 'PENDING' | 'SUCCESS' | 'FAILED' | 'CANCELLED' | 'REFUNDED' | 'PARTIALLY_REFUNDED';
     /**
      * When the intent was paid. Epoch milliseconds.
      */
@@ -1349,8 +1349,6 @@ export type CreatedPaymentIntent = {
  */
 export type IntentKind = 'cycle' | 'upfront' | 'one_time' | 'tokenised' | 'hosted';
 
-export type IntentStatus = 'CREATED' | 'PENDING' | 'SUCCESS' | 'FAILED' | 'CANCELLED' | 'REFUNDED' | 'PARTIALLY_REFUNDED';
-
 export type ChargeAttempt = {
     /**
      * Number of the attempt, from 1.
@@ -1412,7 +1410,7 @@ export type PaymentIntent = {
     /**
      * PENDING: the outcome of an attempt is unknown. A later attempt may change FAILED to SUCCESS. CANCELLED is final. A refund that fails later changes REFUNDED to SUCCESS or PARTIALLY_REFUNDED.
      */
-    status: IntentStatus;
+    status: 'CREATED' | 'PENDING' | 'SUCCESS' | 'FAILED' | 'CANCELLED' | 'REFUNDED' | 'PARTIALLY_REFUNDED';
     /**
      * When the intent was paid. Epoch milliseconds.
      */
@@ -2107,7 +2105,7 @@ export type IntentEvent = {
      * Id of the payment intent.
      */
     intentId: string;
-    status: IntentStatus;
+    status: 'CREATED' | 'PENDING' | 'SUCCESS' | 'FAILED' | 'CANCELLED' | 'REFUNDED' | 'PARTIALLY_REFUNDED';
     /**
      * Amount owed. In the smallest currency unit.
      */
