@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../../runtime/environment.ts';
 import type { EmbeddedConfig } from '../config.ts';
 import { cachedFolder } from './cache.ts';
-import { CommandError, runCommand } from './run-command.ts';
-import { findProgram, onPath } from './find-program.ts';
+import { findProgram } from './find-program.ts';
+import { copyJars } from './maven.ts';
 import { freePort, isFree } from './ports.ts';
 import { withStillWorking } from './progress.ts';
 import type { Report } from './progress.ts';
@@ -20,8 +19,6 @@ type TestServerConfig = Pick<EmbeddedConfig, 'testServerPath' | 'cacheDir'>;
 const TEST_SERVER_VERSION = '1.38.0';
 
 const SLF4J_VERSION = '1.7.36';
-
-const MAVEN_TIMEOUT_MS = 10 * 60_000;
 
 const PROGRAM = 'temporal-test-server';
 const mavenEntry = `${PROGRAM}-${TEST_SERVER_VERSION}-archived`;
@@ -49,15 +46,13 @@ export async function temporalTestServer(
 }
 
 async function fromMaven(cacheDir: string, report: Report): Promise<string> {
-  for (const program of ['java', 'mvn']) {
-    if ((await onPath(program)) === undefined) {
-      throw new CommandError(`Maven: \`${program}\` is not on PATH`);
-    }
-  }
   const folder = await cachedFolder(cacheDir, mavenEntry, async (building) => {
     report('download failed; getting the time-skipping test server once with Maven (about 15 s)');
     await withStillWorking(report, 'getting the test server', async () => {
-      await copyJars(join(building, 'lib'));
+      await copyJars(join(building, 'lib'), [
+        `io.temporal:temporal-test-server:${TEST_SERVER_VERSION}`,
+        `org.slf4j:slf4j-nop:${SLF4J_VERSION}`,
+      ]);
       await archiveClasses(building);
     });
     const wrapper = join(building, PROGRAM);
@@ -97,42 +92,3 @@ async function archiveClasses(folder: string): Promise<void> {
   ]);
   if (!isClosed) server.kill('SIGKILL');
 }
-
-async function copyJars(libFolder: string): Promise<void> {
-  const project = await mkdtemp(join(tmpdir(), 'perennial-maven-'));
-  try {
-    await writeFile(join(project, 'pom.xml'), POM);
-    await runCommand(
-      'mvn',
-      ['-q', '-B', 'dependency:copy-dependencies', `-DoutputDirectory=${libFolder}`],
-      { timeoutMs: MAVEN_TIMEOUT_MS, cwd: project },
-    );
-  } finally {
-    await rm(project, { recursive: true, force: true });
-  }
-  const jars = await readdir(libFolder).catch(() => []);
-  if (!jars.some((jar) => jar.startsWith(`temporal-test-server-${TEST_SERVER_VERSION}`))) {
-    throw new CommandError('Maven: the test server is not among the downloaded jars');
-  }
-}
-
-const POM = `<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>perennial</groupId>
-  <artifactId>test-server</artifactId>
-  <version>1</version>
-  <packaging>pom</packaging>
-  <dependencies>
-    <dependency>
-      <groupId>io.temporal</groupId>
-      <artifactId>temporal-test-server</artifactId>
-      <version>${TEST_SERVER_VERSION}</version>
-    </dependency>
-    <dependency>
-      <groupId>org.slf4j</groupId>
-      <artifactId>slf4j-nop</artifactId>
-      <version>${SLF4J_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-`;
