@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { describe, expect } from 'vitest';
 import { runCommand } from '../../tools/embedded/run-command.ts';
 import { onDevServer } from '../support/environment.ts';
-import { buildGoLife, generatePythonClient } from '../support/generated-clients/generate.ts';
+import {
+  buildGoLife,
+  buildOpenapiGoLife,
+  buildOpenapiJavaLife,
+  generatePythonClient,
+} from '../support/generated-clients/generate.ts';
+import { payCheckout } from '../support/pay-checkout.ts';
 
 const LINES = [
   'paid ACTIVE 1999 11 true',
@@ -50,6 +56,33 @@ describe('a client that is generated from the OpenAPI document', () => {
         environment: { ...shop.variables, PYTHONPATH: folder },
       });
       expect(stdout.trim().split('\n')).toEqual(LINES);
+    },
+  );
+
+  test.for([
+    ['Go', buildOpenapiGoLife],
+    ['Java', buildOpenapiJavaLife],
+  ] as const)(
+    'renews, lists by two statuses and cancels a subscription in %s of openapi-generator [D-§7]',
+    { timeout: TEST_TIMEOUT_MS },
+    async ([, build], { env, shop, folder }) => {
+      const [program = '', ...args] = await build(folder);
+      const options = { timeoutMs: LIFE_TIMEOUT_MS, environment: shop.variables };
+      const life = (...rest: string[]) => runCommand(program, [...args, ...rest], options);
+      const [subscriptionId = '', clock = ''] = (await life('create')).trim().split(' ');
+      const ref = { merchantId: env.merchantId, subscriptionId };
+      await env.confirmStart(ref);
+      await payCheckout(env, ref);
+      const stdout = await life('live', subscriptionId, clock);
+      expect(stdout.trim().split('\n')).toEqual([
+        'paid ACTIVE 1999 11',
+        'renewed ACTIVE 10',
+        'listed 1',
+        'listed 0',
+        'cancelled ENDED cancelled',
+        'listed 1',
+        'refused 400 operation_not_allowed',
+      ]);
     },
   );
 });
