@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { BILLING_HORIZON_AT, INSTANT_PROBLEM, isInstant } from '../domain/calendar.ts';
+import { BILLING_HORIZON_AT, instantProblem } from '../domain/calendar.ts';
 import { isHttpUrl } from '../domain/http-url.ts';
 import { hasAtMost, isStorable } from '../domain/storable-text.ts';
 import {
@@ -61,8 +61,8 @@ const INSTANT_META = {
 } as const;
 
 export const instant = z
-  .custom<number>(isInstant, {
-    error: requiredOr(INSTANT_PROBLEM),
+  .custom<number>((value) => instantProblem(value) === null, {
+    error: (issue) => requiredOr(instantProblem(issue.input) ?? '')(issue),
   })
   .meta(INSTANT_META);
 
@@ -137,12 +137,15 @@ export function numberText(min: number, max: number) {
     .transform(Number);
 }
 
+const instantTextProblem = (value: unknown): string | null =>
+  instantProblem(
+    typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) ? Number(value) : null,
+  );
+
 export const instantText = z
-  .custom<string>(
-    (value) =>
-      typeof value === 'string' && /^(0|[1-9]\d{0,14})$/.test(value) && isInstant(Number(value)),
-    { error: INSTANT_PROBLEM },
-  )
+  .custom<string>((value) => instantTextProblem(value) === null, {
+    error: ({ input }) => instantTextProblem(input) ?? '',
+  })
   .meta(INSTANT_META)
   .transform(Number);
 

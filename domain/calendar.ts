@@ -76,6 +76,16 @@ export function formatInstant(atMs: number): string {
 
 export const INSTANT_PROBLEM = 'must be epoch milliseconds before the year 2200';
 
+/** Seconds since 1970 from 2001-09-09 until 2286. As ms they are in the first 116 days of 1970, which no caller means. */
+const SECONDS = { from: 1_000_000_000, to: 10_000_000_000 };
+
+/** Returns what is wrong with an instant that a caller gave, also one in seconds; null if nothing is. */
+export function instantProblem(value: unknown): string | null {
+  if (!isInstant(value)) return INSTANT_PROBLEM;
+  const isInSeconds = value >= SECONDS.from && value < SECONDS.to;
+  return isInSeconds ? 'must be epoch milliseconds, and looks like seconds' : null;
+}
+
 /** True for an integer that is an instant in epoch ms, from 1970 to the end of 2199. */
 export function isInstant(value: unknown): value is number {
   return (

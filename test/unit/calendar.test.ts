@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { Temporal } from 'temporal-polyfill';
 import { describe, expect, it } from 'vitest';
+import type { z } from 'zod';
+import { instant, instantText } from '../../api/fields.ts';
 import {
   addTrial,
   BILLING_HORIZON_AT,
@@ -13,6 +15,7 @@ import {
   INTERVAL_UNITS,
   intervalCountProblem,
   type IntervalUnit,
+  instantProblem,
   isInstant,
   termsProblems,
   trialProblem,
@@ -158,6 +161,23 @@ describe('instants', () => {
     expect(BILLING_HORIZON_AT).toBe(at('2200-01-01T00:00:00Z'));
     const named = [0, BILLING_HORIZON_AT - 1, -1, 1.5, BILLING_HORIZON_AT, Number.NaN, '0', null];
     expect(named.map(isInstant)).toEqual([true, true, false, false, false, false, false, false]);
+  });
+
+  it('names an instant that a caller gives in seconds [D-04]', () => {
+    const seconds = 'must be epoch milliseconds, and looks like seconds';
+    const given = [0, 999_999_999, 1_000_000_000, 1_798_761_600, 9_999_999_999, 10_000_000_000];
+    expect(given.map(instantProblem)).toEqual([null, null, seconds, seconds, seconds, null]);
+    expect(instantProblem('1798761600')).toBe('must be epoch milliseconds before the year 2200');
+    const messages = (schema: z.ZodType, value: unknown) =>
+      schema.safeParse(value).error?.issues.map(({ message }) => message);
+    expect(messages(instant, 1_798_761_600)).toEqual([seconds]);
+    expect(messages(instantText, '1798761600')).toEqual([seconds]);
+    expect(messages(instantText, '2026-06-01')).toEqual([
+      'must be epoch milliseconds before the year 2200',
+    ]);
+    expect(messages(instant, undefined)).toEqual(['is required']);
+    expect(messages(instant, 1_798_761_600_000)).toBeUndefined();
+    expect(instantText.parse('1798761600000')).toBe(1_798_761_600_000);
   });
 });
 
