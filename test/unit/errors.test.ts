@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { DECLINES, stopsAutomaticRetries } from '../../domain/declines.ts';
 import type { ErrorEntry } from '../../domain/errors.ts';
 import { assertNever, DomainError, ERRORS, invariant, isErrorCode } from '../../domain/errors.ts';
 
@@ -10,9 +11,16 @@ interface DocumentedError {
   message: string;
 }
 
+const DOCUMENT = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
+
+const retryRows = (retried: readonly string[], stopped: readonly string[]): string => {
+  const row = (name: string, codes: readonly string[]) =>
+    `|${name}|${codes.map((code) => `\`${code}\``).join(', ')}|\n`;
+  return row('by the plan', retried) + row('after a new method', stopped);
+};
+
 function documentedErrors(): DocumentedError[] {
-  const text = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8');
-  const rows = text.split('\n').filter((line) => line.startsWith('|'));
+  const rows = DOCUMENT.split('\n').filter((line) => /^\| (errorCode|-|`)/.test(line));
   // The first two rows are the table header and the line below it.
   return rows.slice(2).map((row) => {
     const [code = '', status, repeat, message = ''] = row.slice(1, -1).split('|');
@@ -56,6 +64,16 @@ describe('error catalogue', () => {
       ...entry,
     }));
     expect(documentedErrors()).toEqual(catalogue);
+  });
+
+  it('has in docs/errors.md each decline code once, by whether the retry plan follows it [D-42, D-30]', () => {
+    const codes = Object.keys(DECLINES);
+    expect(DOCUMENT).toContain(
+      retryRows(
+        codes.filter((code) => !stopsAutomaticRetries(code)),
+        codes.filter(stopsAutomaticRetries),
+      ),
+    );
   });
 
   it('recognises exactly its own codes [D-§8]', () => {
