@@ -15,7 +15,7 @@ export type Error = {
      */
     errorDescription: string;
     /**
-     * Only for a manual retry within the cooldown: when the next one is possible.
+     * Only for a manual retry within the cooldown: when the next one is possible. It equals the `minManualRetryDate` of the latest manual retry.
      */
     retryAt?: string;
 };
@@ -911,7 +911,7 @@ export type RetrySubscriptionPaymentAnswer = {
      */
     success: boolean;
     /**
-     * Earliest time of the next manual retry. Null if the subscription is ENDED.
+     * Earliest time of the next manual retry. Null if the subscription is ENDED. A retry before it is refused, and the error has the same time as `retryAt`.
      */
     minManualRetryDate: string | null;
     /**

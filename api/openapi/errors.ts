@@ -145,7 +145,9 @@ export const ERROR_SCHEMAS: Readonly<Record<string, JsonSchema>> = {
       retryAt: {
         type: 'string',
         format: 'date-time',
-        description: 'Only for a manual retry within the cooldown: when the next one is possible.',
+        description:
+          'Only for a manual retry within the cooldown: when the next one is possible. It equals the ' +
+          '`minManualRetryDate` of the latest manual retry.',
         'x-extension': true,
       },
     },

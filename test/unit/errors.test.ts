@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { ERROR_SCHEMAS } from '../../api/openapi/errors.ts';
 import { DECLINES, stopsAutomaticRetries } from '../../domain/declines.ts';
 import type { ErrorEntry } from '../../domain/errors.ts';
 import { assertNever, DomainError, ERRORS, invariant, isErrorCode } from '../../domain/errors.ts';
@@ -74,6 +75,12 @@ describe('error catalogue', () => {
         codes.filter(stopsAutomaticRetries),
       ),
     );
+  });
+
+  it('has in docs/errors.md every field of an error answer [D-§8, D-31]', () => {
+    const fields = Object.keys(ERROR_SCHEMAS['Error']?.['properties'] ?? {});
+    expect(fields).toContain('retryAt');
+    expect(fields.filter((field) => !DOCUMENT.includes(`\`${field}\``))).toEqual([]);
   });
 
   it('recognises exactly its own codes [D-§8]', () => {

@@ -197,7 +197,8 @@ export const retrySubscription = route({
     schema: z.object({
       success: z.boolean().meta({ description: 'Whether the payment succeeded.' }),
       minManualRetryDate: dateTime(
-        'Earliest time of the next manual retry. Null if the subscription is ENDED.',
+        'Earliest time of the next manual retry. Null if the subscription is ENDED. A retry before it is refused, and ' +
+          'the error has the same time as `retryAt`.',
       ).nullable(),
       status: z.enum(['ACTIVE', 'UNPAID', 'ENDED']).meta({
         description:
