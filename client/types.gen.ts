@@ -893,7 +893,7 @@ export type UnpauseSubscriptionRequest = {
      */
     subscriptionId: string;
     /**
-     * Epoch milliseconds in the future.
+     * Epoch milliseconds in the future. Always required, because a charge follows: for one at once, send an instant some seconds ahead.
      */
     newNextPaymentDate: number;
 };

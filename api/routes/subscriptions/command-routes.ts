@@ -159,7 +159,10 @@ export const unpauseSubscription = route({
   body: {
     fields: {
       subscriptionId,
-      newNextPaymentDate: instant.describe('Epoch milliseconds in the future.'),
+      newNextPaymentDate: instant.describe(
+        'Epoch milliseconds in the future. Always required, because a charge follows: for one at once, send an instant ' +
+          'some seconds ahead.',
+      ),
     },
     examples: {
       'Continue on a date': {
