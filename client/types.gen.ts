@@ -632,6 +632,10 @@ export type SubscriptionTimelineAnswer = {
          * Cause of the change. `operator`: an operator of the service.
          */
         actor: Actor;
+        /**
+         * Of the payment that the entry records. Absent without a refund.
+         */
+        refunds?: Array<Refund>;
     }>;
     metadata: PageMetadata;
 };

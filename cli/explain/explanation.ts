@@ -24,7 +24,7 @@ export interface Explained {
 }
 
 export function explanationLines(explained: Explained): string[] {
-  const { state, entries, attempts, problems } = explained;
+  const { state, attempts, problems } = explained;
   return [
     styled('bold', `${state.subscriptionId} of ${state.merchantId}`),
     ...stateLines(explained),
@@ -34,13 +34,29 @@ export function explanationLines(explained: Explained): string[] {
     ...attempts.flatMap((attempt) => attemptLines(attempt)),
     '',
     styled('bold', 'Timeline'),
-    ...entries.map((entry) => {
-      const { what, why } = textOf(entry);
-      const status = entry.statusAfter.padEnd(8);
-      return printable(`  ${minuteText(entry.at)}  ${status}  ${what}: ${why} (${entry.actor})`);
-    }),
+    ...timelineLines(explained),
     ...(problems === null ? [] : ['', ...verdictLines(problems)]),
   ];
+}
+
+/** The entries of the ledger and the refunds of the cycles, by their instants. */
+function timelineLines({ state, entries, attempts }: Explained): string[] {
+  const changes = entries.map((entry) => {
+    const { what, why } = textOf(entry, state.terms);
+    return {
+      at: entry.at,
+      text: `${entry.statusAfter.padEnd(8)}  ${what}: ${why} (${entry.actor})`,
+    };
+  });
+  const refunds = attempts.flatMap(({ cycleNumber, refunds: made }) =>
+    made.map(({ createdAt, amountMinor, currency, state: outcome }) => ({
+      at: createdAt,
+      text: `${' '.repeat(8)}  refund of ${formatAmount(amountMinor, currency)} for cycle ${cycleNumber}: ${outcome}`,
+    })),
+  );
+  return [...changes, ...refunds]
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ at, text }) => printable(`  ${minuteText(at)}  ${text}`));
 }
 
 function verdictLines(problems: readonly string[]): string[] {
@@ -58,7 +74,7 @@ function stateLines({ state, productName, heldAt, now }: Explained): string[] {
     heldAt === null ? null : `the database is older than its run, since ${formatInstant(heldAt)}`;
   const text = describe(state, now, { productName, refused: null, heldBecause, entries: [] });
   const paragraphs = text.split('\n\n').filter((paragraph) => !paragraph.startsWith('|'));
-  return paragraphs.map((paragraph) => printable(paragraph.replaceAll(/\*\*|`/g, '')));
+  return paragraphs.map((paragraph) => printable(paragraph.replaceAll(/\*+|`/g, '')));
 }
 
 function nextStep({ state, heldAt, now, realNow }: Explained): string {

@@ -96,5 +96,5 @@ function orderText(order: Ordered, result: Result | undefined): string {
   }
   if (order.type !== 'record') return order.type;
   const { change } = order.args[0] as { change: Change };
-  return textOf(change.state.latest).what;
+  return textOf(change.state.latest, change.state.terms).what;
 }

@@ -231,14 +231,14 @@ async function endRow(db: Db, known: KnownState): Promise<string | null> {
  * the gateway's book, so they are not named.
  */
 async function lostEntries(db: Db, known: KnownState): Promise<string[]> {
-  const nameOf = (entry: Entry): string => `${entry.at} ${textOf(entry).what}`;
+  const nameOf = (entry: Entry): string => `${entry.at} ${textOf(entry, known.terms).what}`;
   const afterVersion = (known.entries[0]?.version ?? 1) - 1;
   const ledger = await listEntries(db, known, { afterVersion, limit: ENTRIES_SHOWN });
   const has = new Set(ledger.map(nameOf));
   return known.entries
     .filter((entry) => !has.has(nameOf(entry)) && entry.kind !== 'paid')
     .map((entry) => {
-      const { what, why } = textOf(entry);
+      const { what, why } = textOf(entry, known.terms);
       const change = `"${what}" of ${minuteText(entry.at)} (${why})`;
       return `! ${known.subscriptionId}: its row does not have ${change}`;
     });

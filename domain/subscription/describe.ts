@@ -82,7 +82,7 @@ export function describe(
   }
   if (state.testClockId !== null) paragraphs.push(`On test clock \`${state.testClockId}\`.`);
   const rows = entries.toReversed().map((entry) => {
-    const { what, why } = textOf(entry);
+    const { what, why } = textOf(entry, terms);
     return `| ${toMinute(entry.at)} | ${what} | ${why} |`;
   });
   return [...paragraphs, ['| when | what | why |', '|---|---|---|', ...rows].join('\n')].join(

@@ -6,7 +6,7 @@ import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import { askedForBy, ordererName } from './actor.ts';
 import type { Actor } from './actor.ts';
 import { ADOPTED, PAYER_REASONS } from './charge-cause.ts';
-import type { Entry, OfAttempt } from './entry-schema.ts';
+import type { Entry, OfAttempt, Terms } from './entry-schema.ts';
 
 export type { ChargeAtGateway, Entry, OfAttempt } from './entry-schema.ts';
 
@@ -23,14 +23,14 @@ export interface EntryText {
   why: string;
 }
 
-/** Returns the entry in words. No other code makes this text, and none is stored. */
-export function textOf(entry: Entry): EntryText {
+/** Returns the entry in words. No other code makes this text, and none is stored. `terms`: of the subscription. */
+export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): EntryText {
   switch (entry.kind) {
     case 'created':
     case 'imported':
       return { what: entry.kind, why: orderedBy(entry) };
     case 'edited':
-      return { what: `edited: ${editedTerms(entry)}`, why: orderedBy(entry) };
+      return { what: `edited: ${editedTerms(entry, currency)}`, why: orderedBy(entry) };
     case 'cancellation_planned':
       return { what: `cancelled at ${formatInstant(entry.endAt)}`, why: orderedBy(entry) };
     case 'cancellation_withdrawn':
@@ -121,9 +121,10 @@ function replacedBecause(waitsUntilAt: number | null): string {
     : `${why}; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(waitsUntilAt)}`;
 }
 
-function editedTerms({ amountMinor, cycleCount, every, nextPaymentAt }: Edited): string {
+function editedTerms(edit: Edited, currency: string): string {
+  const { amountMinor, cycleCount, every, nextPaymentAt } = edit;
   const terms = [
-    amountMinor !== undefined && `amount ${amountMinor}`,
+    amountMinor !== undefined && `amount ${formatAmount(amountMinor, currency)}`,
     cycleCount !== undefined && `cycles ${cycleCount}`,
     every !== undefined && `every ${every.intervalCount} ${every.interval}`,
     nextPaymentAt !== undefined && `next payment ${formatInstant(nextPaymentAt)}`,

@@ -101,7 +101,7 @@ export function creationStep(state: SubscriptionState): SimulatedStep {
   const created: EventType[] = state.owed === null ? [] : ['intent.created'];
   const events = [...created, ...entryEvents(null, state, at).map(({ type }) => type)];
   const rest = { status, currentPeriodEndAt, events, charge: null, refusal: null };
-  return { at, ...textOf(state.latest), ...rest };
+  return { at, ...textOf(state.latest, state.terms), ...rest };
 }
 
 /** A charge has its outcome at once. An attempt that a command has voided was not made. */
@@ -238,9 +238,9 @@ class Simulation {
   }
 
   private tell(events: EventType[], charge: SimulatedCharge | null): void {
-    const { status, currentPeriodEndAt, latest } = this.state;
+    const { status, currentPeriodEndAt, latest, terms } = this.state;
     const rest = { status, currentPeriodEndAt, events, charge, refusal: null };
-    this.steps.push({ at: this.now, ...textOf(latest), ...rest });
+    this.steps.push({ at: this.now, ...textOf(latest, terms), ...rest });
   }
 }
 

@@ -51,7 +51,7 @@ test('verify --adopt books a lost charge, a lost refund and a lost order once, r
     `  + charge:${intentIdOfCycle(subscriptionId, 2)}:1: 1999 USD are booked as cycle 2 of ${subscriptionId}`,
     `  + charge:${orderId}:1: 700 USD are booked as a one-time charge of ${subscriptionId}`,
     `  + refund:${refundId}: 500 are booked as a refund of ${january}`,
-    `  ! ${subscriptionId}: its row does not have "edited: amount 2099" of 2027-02-10 00:00 (the merchant asked for it)`,
+    `  ! ${subscriptionId}: its row does not have "edited: amount 20.99 USD" of 2027-02-10 00:00 (the merchant asked for it)`,
     `  + ${subscriptionId}: its newer run is terminated, and a run starts from its row`,
   ]);
   await env.advance(clock, DUE_AT);
@@ -98,7 +98,7 @@ test('verify --adopt names an edit and a pause that the restored rows lack, and 
   const named = (id: string) => lines.filter((line) => line.includes(id));
   const released = 'its newer run is terminated, and a run starts from its row';
   expect(named(edited.subscriptionId)).toEqual([
-    expect.stringContaining('its row does not have "edited: amount 2099"'),
+    expect.stringContaining('its row does not have "edited: amount 20.99 USD"'),
     `  + ${edited.subscriptionId}: ${released}`,
   ]);
   expect(named(paused.subscriptionId)).toEqual([

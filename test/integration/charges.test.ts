@@ -236,14 +236,21 @@ describe('a life of 36 cycles', () => {
     expect(charges.map(({ sentAt }) => sentAt.length)).toEqual(charges.map(() => 1));
 
     const timelinePath = path.replace('charges', 'timeline');
-    const timeline = await pagesOf<{ what: string; actor: string }>(shop, timelinePath, 9);
+    const timeline = await pagesOf<{ what: string; actor: string; refunds?: object[] }>(
+      shop,
+      timelinePath,
+      9,
+    );
+    expect(
+      timeline.flatMap(({ what, refunds }) => (refunds ? [[what, refunds.length]] : [])),
+    ).toEqual([['cycle 6 paid, 25.00 USD', 1]]);
     expect(timeline.map(({ what, actor }) => `${what} (${actor})`).slice(0, 21)).toEqual([
       'created (merchant)',
       'cycle 1 paid, 19.99 USD (payer)',
       'cycle 2 declined (insufficient_funds) (schedule)',
       'cycle 2 declined (insufficient_funds) (retry_plan)',
       'cycle 2 paid, 19.99 USD (retry_plan)',
-      'edited: amount 2500 (merchant)',
+      'edited: amount 25.00 USD (merchant)',
       'cycle 3 paid, 25.00 USD (schedule)',
       'paused (merchant)',
       'unpaused, next payment 2027-05-10T00:00:00.000Z (merchant)',
@@ -280,6 +287,9 @@ describe('a life of 36 cycles', () => {
     );
     expect(lines.filter((line) => /^ {2}\d+\.\d /.test(line))).toHaveLength(42);
     expect(lines).toContain('       refund of 10.00 USD on 2027-07-10 01:00: SUCCEEDED');
+    expect(lines).toContain(
+      '  2027-07-10 01:00            refund of 10.00 USD for cycle 6: SUCCEEDED',
+    );
     expect(lines).toContain('       dispute of 25.00 USD: LOST, fraudulent');
 
     expect(lines).toContain('By the rules, this ledger leads to this state and to these charges.');

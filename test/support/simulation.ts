@@ -282,7 +282,12 @@ export class Simulation {
 
   /** The timeline. */
   get log() {
-    return this.entries.map((entry) => ({ at: entry.at, ...textOf(entry), actor: entry.actor }));
+    const { terms } = this.state;
+    return this.entries.map((entry) => ({
+      at: entry.at,
+      ...textOf(entry, terms),
+      actor: entry.actor,
+    }));
   }
 
   /** The events, without the prefix `subscription.`. */

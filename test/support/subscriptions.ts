@@ -86,7 +86,8 @@ export async function stateOf(db: Db, ref: SubscriptionRef): Promise<Subscriptio
 /** Every entry of the ledger, oldest first, in words. */
 export async function timelineOf(db: Db, ref: SubscriptionRef) {
   const entries = await listEntries(db, ref, { afterVersion: 0, limit: 1_000 });
-  return entries.map((entry) => ({ at: entry.at, ...textOf(entry), actor: entry.actor }));
+  const { terms } = await stateOf(db, ref);
+  return entries.map((entry) => ({ at: entry.at, ...textOf(entry, terms), actor: entry.actor }));
 }
 
 export async function eventsOf(db: Db, ref: SubscriptionRef): Promise<Record<string, unknown>[]> {

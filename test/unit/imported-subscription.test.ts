@@ -56,7 +56,10 @@ describe('an imported subscription', () => {
       cyclesCharged: 4,
       currentPeriodEndAt: at('2027-02-28T10:00Z'),
     });
-    expect(textOf(latest)).toEqual({ what: 'imported', why: 'an operator asked for it' });
+    expect(textOf(latest, simulation.state.terms)).toEqual({
+      what: 'imported',
+      why: 'an operator asked for it',
+    });
     simulation.runTo('2027-02-28T09:59:59Z');
     expect(simulation.news).toBe('');
     simulation.runTo('2028-01-01');

@@ -137,7 +137,7 @@ describe('a payment in review', () => {
     };
     const version = before.version + 1;
     const { latest } = state;
-    expect({ at: latest.at, ...textOf(latest), actor: latest.actor }).toEqual(entry);
+    expect({ at: latest.at, ...textOf(latest, state.terms), actor: latest.actor }).toEqual(entry);
     expect(state).toEqual({ ...before, version, latest });
     expect(events).toEqual([]);
   });

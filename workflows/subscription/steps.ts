@@ -79,7 +79,8 @@ export class Steps {
     const { run } = this;
     run.isWriting = true;
     try {
-      const recorded = await run.activities.record(`record ${textOf(change.state.latest).what}`, {
+      const { latest, terms } = change.state;
+      const recorded = await run.activities.record(`record ${textOf(latest, terms).what}`, {
         change,
         ...this.identity(change.state, command, result),
         realNowAt: run.clock.realNow,

@@ -5,6 +5,8 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import { ATTEMPT_TRIGGERS, SETTLED_BY } from '../../../domain/payment-intent.ts';
 import { actorOfCause, causeText } from '../../../domain/subscription/charge-cause.ts';
+import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
+import type { Db } from '../../../db/client.ts';
 import type { ChargeCause } from '../../../domain/subscription/charge-cause.ts';
 import type { AttemptTrigger } from '../../../domain/payment-intent.ts';
 import {
@@ -26,8 +28,10 @@ import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../
 import { presentRefund, RefundAnswer } from '../payments/refunds.ts';
 import { route } from '../../http/route.ts';
 import { interval } from './create.ts';
-import { refOf, subscriptionIdParam } from './read.ts';
+import { refOf, subscriptionIdParam, subscriptionOf } from './read.ts';
+import { refundsOf } from '../../../db/repositories/payments/refunds.ts';
 import { hasSubscription, listEntries } from '../../../db/repositories/subscriptions/row.ts';
+import type { RecordedEntry } from '../../../db/repositories/subscriptions/row.ts';
 import { textOf } from '../../../domain/subscription/entries.ts';
 
 const RULES = ['due_date', 'retry_plan', 'set_date', 'command', 'payer', 'adopted'] as const;
@@ -222,7 +226,7 @@ export const getTimeline = route({
   summary: 'Read the timeline of a subscription',
   description:
     'Every change of the subscription with its time and reason, in human-readable text, oldest first. No entry is ever ' +
-    'changed or deleted.',
+    'changed or deleted; the entry of a paid cycle has the refunds that followed.',
   isExtension: true,
   isReadLimited: true,
   params: { subscriptionId: subscriptionIdParam },
@@ -237,6 +241,10 @@ export const getTimeline = route({
       actor: actor.meta({
         description: 'Cause of the change. `operator`: an operator of the service.',
       }),
+      refunds: z
+        .array(RefundAnswer)
+        .optional()
+        .meta({ description: 'Of the payment that the entry records. Absent without a refund.' }),
     }),
     {
       date: 1_795_176_000_000,
@@ -250,17 +258,35 @@ export const getTimeline = route({
   refusals: ['resource_not_found'],
   handle: async (call, { db }) => {
     const ref = refOf(call);
-    if (!(await hasSubscription(db, ref))) throw notFound('subscription');
+    const { state } = await subscriptionOf(db, call);
     return answerNumbered(
       call,
-      ({ after, limit }) => listEntries(db, ref, { afterVersion: after, limit }),
-      ({ version }) => version,
-      (entry) => ({
+      async ({ after, limit }) =>
+        withRefunds(db, ref, await listEntries(db, ref, { afterVersion: after, limit })),
+      ({ entry }) => entry.version,
+      ({ entry, refunds }) => ({
         date: entry.at,
-        ...textOf(entry),
+        ...textOf(entry, state.terms),
         status: entry.statusAfter,
         actor: entry.actor,
+        ...(refunds.length > 0 && { refunds: refunds.map(presentRefund) }),
       }),
     );
   },
 });
+
+async function withRefunds(
+  db: Db,
+  { merchantId }: SubscriptionRef,
+  entries: readonly RecordedEntry[],
+) {
+  const paid = entries.flatMap((entry) => (entry.kind === 'paid' ? [entry.intentId] : []));
+  const made = await refundsOf(db, merchantId, paid);
+  return entries.map((entry) => ({
+    entry,
+    refunds: made.filter(
+      ({ intentId, lateAttemptId }) =>
+        entry.kind === 'paid' && intentId === entry.intentId && lateAttemptId === null,
+    ),
+  }));
+}

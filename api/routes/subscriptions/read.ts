@@ -267,7 +267,7 @@ export function refOf({ merchant, params }: SubscriptionCall): SubscriptionRef {
   return { merchantId: merchant.id, subscriptionId: params.subscriptionId };
 }
 
-async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
+export async function subscriptionOf(db: Db, call: SubscriptionCall): Promise<SubscriptionView> {
   const { merchantId, subscriptionId } = refOf(call);
   return found(await findSubscription(db, merchantId, subscriptionId), 'subscription');
 }

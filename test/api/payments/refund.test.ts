@@ -67,7 +67,9 @@ test('partial refunds with amounts as number or text never exceed the payment [D
   ]);
 });
 
-test('a refund of a cycle’s payment leaves the subscription ACTIVE [D-§7]', async ({ api }) => {
+test('a refund of a cycle’s payment leaves the subscription ACTIVE, and is in its timeline [D-§7]', async ({
+  api,
+}) => {
   const { subscriptionId } = await subscriptionIn(api, 'ACTIVE');
   const list = await api.call('GET', '/payments?limit=1');
   const [intent] = (list.json as { data: { xIntentId: string; subscriptionId: string }[] }).data;
@@ -75,6 +77,11 @@ test('a refund of a cycle’s payment leaves the subscription ACTIVE [D-§7]', a
   expect((await refund(api, intent!.xIntentId)).json).toMatchObject({ amount: 1_999 });
   const subscription = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
   expect(subscription.json).toMatchObject({ status: 'ACTIVE' });
+  const timeline = await api.call('GET', `/subscription/timeline/${subscriptionId}`);
+  expect((timeline.json as { data: object[] }).data).toMatchObject([
+    { what: 'created' },
+    { what: 'cycle 1 paid, 19.99 USD', refunds: [{ amount: 1_999, status: 'SUCCEEDED' }] },
+  ]);
 });
 
 test('refunds are on their intent and in the list, and both filter by when the money moved [D-§7]', async ({

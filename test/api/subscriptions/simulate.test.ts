@@ -95,7 +95,7 @@ describe('a simulated subscription', () => {
       '2027-03-10T12:00 | UNPAID | cycle 2 declined (insufficient_funds) | 2027-03-10T12:00',
       '2027-03-10T16:00 | UNPAID | cycle 2 declined (insufficient_funds) | 2027-03-10T12:00',
       '2027-03-11T00:00 | ACTIVE | cycle 2 paid, 19.99 USD | 2027-04-10T12:00',
-      '2027-03-20T00:00 | ACTIVE | edited: amount 2500 | 2027-04-10T12:00',
+      '2027-03-20T00:00 | ACTIVE | edited: amount 25.00 USD | 2027-04-10T12:00',
       '2027-03-25T00:00 | ACTIVE | resume refused | 2027-04-10T12:00',
       '2027-04-01T00:00 | ACTIVE | cancelled at 2027-04-10T12:00:00.000Z | 2027-04-10T12:00',
       '2027-04-10T12:00 | ENDED | ended (cancelled) | 2027-04-10T12:00',
