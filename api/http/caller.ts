@@ -36,8 +36,8 @@ type Deps = Pick<ApiDeps, 'db' | 'credentialPeppers' | 'logger' | 'now'>;
 export type Authentication = (ctx: Context) => Promise<void>;
 
 /**
- * Checks HTTP Basic with a key id and its secret. Every failure gets the same 401, or 429 after 30 wrong secrets in
- * a minute. Right credentials are never limited here.
+ * Checks HTTP Basic with a key id and its secret. Every failure gets a 401 that does not tell which key ids exist, or 429
+ * after 30 wrong secrets in a minute. Right credentials are never limited here.
  */
 export function authenticate(deps: Deps): Authentication {
   const check = createCredentialCheck(deps);
@@ -52,10 +52,18 @@ export function authenticate(deps: Deps): Authentication {
         await wrong.penalty(key);
       }
       ctx.set('WWW-Authenticate', 'Basic realm="Perennial API", charset="UTF-8"');
-      throw new DomainError('unauthorized');
+      throw new DomainError('unauthorized', login && isSwapped(login) ? SWAPPED : undefined);
     }
     ctx.state.merchant = merchant;
   };
+}
+
+const SWAPPED =
+  'The user name and the password are swapped: the user name is the key id (mk_…), the password is the secret (sk_…).';
+
+/** By the forms alone, so that the answer is the same for a key id that exists and for one that does not. */
+function isSwapped({ keyId, secret }: Login): boolean {
+  return keyId.startsWith('sk_') && secret.startsWith('mk_');
 }
 
 interface Login {

@@ -95,6 +95,26 @@ test.for<[string, (api: ApiEnvironment) => string]>([
   },
 );
 
+test('credentials with key id and secret swapped get a 401 that says so, whether or not the key id exists [D-20]', async ({
+  api,
+}) => {
+  const { keyId, secret } = api.merchant;
+  const headers = [`${secret}:${keyId}`, `sk_test_none:mk_live_none`].map(
+    (text) => `Basic ${base64(text)}`,
+  );
+  for (const header of headers) {
+    const answer = await withHeader(api, header);
+    expect([answer.status, answer.json]).toEqual([
+      401,
+      {
+        errorCode: 'unauthorized',
+        errorDescription:
+          'The user name and the password are swapped: the user name is the key id (mk_…), the password is the secret (sk_…).',
+      },
+    ]);
+  }
+});
+
 test('a secret is stored only as its HMAC under the pepper [D-20]', async ({ api }) => {
   const { keyId, secret } = api.merchant;
   const [row] = await api.db.select().from(credentials).where(eq(credentials.keyId, keyId));
