@@ -8,7 +8,7 @@ import { withDatabase } from '../command-line/servers.ts';
 import { grouped, printable, styled } from '../command-line/terminal.ts';
 import { explanationLines } from './explanation.ts';
 import { explanationPage } from './page.ts';
-import { readExplained } from './read.ts';
+import { findSubscriptionIds, readExplained } from './read.ts';
 
 interface Options {
   readonly html?: string;
@@ -22,7 +22,7 @@ export const explainCommand = operatorCommand(
   'What a subscription does next, why, and why each charge was made.',
   (program, surroundings, exit) =>
     program
-      .argument('[subscriptionId]', 'id of the subscription (sub_…)')
+      .argument('[id]', 'id, receipt or e-mail address of the subscription, or id of its payment')
       .option(
         '--at <instant>',
         'as it was at this instant of its own time (ISO 8601)',
@@ -34,25 +34,31 @@ export const explainCommand = operatorCommand(
         'explain a run from its history as JSON, and compare it with the rows',
       )
       .option('--check', 'check every subscription against its ledger; exit code 1 if one is wrong')
-      .action(async (subscriptionId: string | undefined, options: Options) => {
+      .action(async (given: string | undefined, options: Options) => {
         const { check, history } = options;
         const { print } = surroundings;
         if (check) exit(await checkAll(databaseUrlOf(surroundings), print));
-        else if (subscriptionId !== undefined)
-          exit(await explainOne(subscriptionId, options, surroundings));
+        else if (given !== undefined) exit(await explainOne(given, options, surroundings));
         else if (history !== undefined) exit(await explainHistory(history, null, print));
         else throw new Error('Give the id of a subscription, --history or --check.');
       }),
 );
 
 async function explainOne(
-  subscriptionId: string,
+  given: string,
   { at, html, history }: Options,
   surroundings: Surroundings,
 ): Promise<number> {
   const { print } = surroundings;
   const url = databaseUrlOf(surroundings);
   return withDatabase({ url, command: 'explain' }, async (db) => {
+    const [subscriptionId, ...others] = await findSubscriptionIds(db, given);
+    if (subscriptionId === undefined) throw new Error(`There is no subscription for ${given}.`);
+    if (others.length > 0) {
+      print('Several subscriptions match. Give the id of one:');
+      [subscriptionId, ...others].forEach((id) => print(`  ${id}`));
+      return 1;
+    }
     const explained = await readExplained(db, subscriptionId, at ?? null);
     if (history !== undefined) return explainHistory(history, explained.attempts, print);
     if (html === undefined) explanationLines(explained).forEach((line) => print(line));

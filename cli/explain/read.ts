@@ -1,10 +1,12 @@
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { Db } from '../../db/client.ts';
 import { listCycleAttempts } from '../../db/repositories/payments/cycle-attempts.ts';
 import type { CycleAttempt } from '../../db/repositories/payments/cycle-attempts.ts';
 import { businessNow } from '../../db/repositories/subscriptions/business-time.ts';
 import { listEntries } from '../../db/repositories/subscriptions/row.ts';
+import { paymentAttempts, paymentIntents, refunds } from '../../db/schema/payments.ts';
 import { subscriptions } from '../../db/schema/subscriptions.ts';
+import { emailNormalForm } from '../../domain/email.ts';
 import { derive } from '../../domain/subscription/ledger.ts';
 import { ledgerProblems, openedAtOf } from '../verify/ledger-check.ts';
 import type { RecordedCharge } from '../verify/ledger-check.ts';
@@ -12,6 +14,25 @@ import type { Explained } from './explanation.ts';
 
 /** No subscription has more: at most 1,200 cycles, each with at most some dozens of attempts. */
 const ROWS_MAX = 100_000;
+
+/**
+ * Returns the ids of the subscriptions with this id, receipt or e-mail address, or of the payment with this intent id,
+ * gateway key, or gateway's id of a charge or refund.
+ */
+export async function findSubscriptionIds(db: Db, given: string): Promise<string[]> {
+  // The search below reads whole tables.
+  if (given.startsWith('sub_')) return [given];
+  const email = emailNormalForm(given);
+  const rows = await db.execute<{ id: string }>(sql`
+    select id from ${subscriptions}
+    where receipt_id = ${given} or normal_email = ${email}
+    union select subscription_id from ${paymentIntents}
+    where subscription_id is not null and (id = ${given} or receipt_id = ${given} or id in (
+      select intent_id from ${paymentAttempts} where ${given} in (gateway_charge_id, gateway_key)
+      union select intent_id from ${refunds} where ${given} in (id, gateway_refund_id)))
+    order by 1`);
+  return rows.map(({ id }) => id);
+}
 
 /** Reads a subscription from its rows. `until`: as it was at that instant of its own time, derived from its ledger. */
 export function readExplained(
