@@ -173,6 +173,10 @@ describe('the check of answers against the document', () => {
     ['an extra field', created(200, { customerId: 'cus_1', name: 'Ada' })],
     ['a missing field', created(200, {})],
     ['a field of another type', created(200, { customerId: 1 })],
+    [
+      'a name in the description that neither the document nor the request has',
+      created(400, { errorCode: 'bad_request', errorDescription: 'customerNumber is wrong' }),
+    ],
     ['an error code of another operation', created(400, error('payment_outcome_pending'))],
     [
       'another content type',

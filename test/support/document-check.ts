@@ -84,6 +84,17 @@ export function createDocumentCheck(document: JsonSchema) {
     return isListed ? [] : [`error code ${errorCode} is not documented for this answer`];
   }
 
+  const documented = namesIn(JSON.stringify(document));
+
+  /** The names of a description that the caller knows neither from the document nor from the request. */
+  function problemsOfDescription({ status, text }: HeardAnswer, given: Set<string>): string[] {
+    if (status < 400) return [];
+    const { errorDescription = '' } = JSON.parse(text) as { errorDescription?: string };
+    return [...namesIn(errorDescription)]
+      .filter((name) => !documented.has(name) && !given.has(name))
+      .map((name) => `the description has a name that is not documented: ${name}`);
+  }
+
   /** Removes empty strings of optional fields: by the document's text, such a field counts as absent. */
   function withoutEmpty(pointer: string, body: unknown): unknown {
     if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
@@ -107,6 +118,7 @@ export function createDocumentCheck(document: JsonSchema) {
      * the request is checked when the answer is 2xx.
      */
     problemsOfCall(method: string, url: string, body: unknown, answer: HeardAnswer): string[] {
+      const given = namesIn(`${url} ${JSON.stringify(body) ?? ''}`);
       const pointer = operationPointer(method, url.split('?')[0] ?? '');
       if (pointer === undefined) return [];
       const request = `${pointer}/requestBody/content/application~1json/schema`;
@@ -114,6 +126,7 @@ export function createDocumentCheck(document: JsonSchema) {
       const hasBody = Object.hasOwn(at(pointer), 'requestBody');
       return [
         ...problemsOfAnswer(pointer, answer),
+        ...problemsOfDescription(answer, given),
         ...(isAccepted && hasBody
           ? problemsAt('request', request, withNumber(pointer, withoutEmpty(request, body)))
           : []),
@@ -129,6 +142,11 @@ export function defaultDocumentCheck(): DocumentCheck {
   return createDocumentCheck(
     createDocument(OPERATIONS, { publicUrl: 'https://pay.example', testCards: [] }),
   );
+}
+
+/** Words in camel case. */
+function namesIn(text: string): Set<string> {
+  return new Set(text.match(/\b[a-z]+(?:[A-Z][a-z0-9]*)+\b/g));
 }
 
 function operationPointer(method: string, path: string): string | undefined {
