@@ -14,6 +14,8 @@ import {
   typeCard,
 } from '../support/payer-browser.ts';
 
+/** The height of a small phone's screen. */
+const PHONE_SCREEN_PX = 667;
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const test = onHostedPages();
 
@@ -152,7 +154,7 @@ describe('the hosted pages', () => {
     subscribe,
   }) => {
     const subscription = await subscribe({ customerDetails: {}, phoneNumberRequired: true });
-    const page = await payer();
+    const page = await payer({ width: 375 });
     await page.goto(subscription.fwdUrl);
     expect(await fieldsOf(page)).toEqual([
       'Name, required',
@@ -180,6 +182,10 @@ describe('the hosted pages', () => {
       `CVC, required: ${DECLINED}`,
     ]);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
+    expect(await focused(page)).toBe(DECLINED);
+    expect(await page.title()).toBe('Error: Garden Letters');
+    const alert = (await page.getByRole('alert').boundingBox())!;
+    expect(alert.y + alert.height).toBeLessThan(PHONE_SCREEN_PX);
     expect(await page.locator('html').getAttribute('lang')).toBe('en');
     expect(await page.getByRole('main').count()).toBe(1);
     expect(page.url()).toBe(subscription.fwdUrl);

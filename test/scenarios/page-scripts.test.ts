@@ -7,7 +7,8 @@ import { createSubscription } from '../support/fixtures/subscriptions.ts';
 import { PAGE_STATES } from '../support/hosted-pages/states/index.ts';
 import { openPageServers } from '../support/hosted-pages/states/page-servers.ts';
 import { visit } from '../support/hosted-pages/visits.ts';
-import { heading, typeCard } from '../support/payer-browser.ts';
+import { PAYING_CARD } from '../../tools/scripts/client/payer.ts';
+import { fieldsOf, focused, heading, typeCard } from '../support/payer-browser.ts';
 
 const test = apiTest
   .extend('apiOptions', { scope: 'file' }, { trustedProxies: 1 })
@@ -114,6 +115,72 @@ test('the caret of the card number stays beside its digit after a change in the 
   expect(await press('Backspace', 'Backspace')).toBe('4294| 2424 2424 2424 2');
   expect(await press('Delete')).toBe('4294 |2424 2424 2424 2');
   expect(await press('Delete')).toBe('4294 |4242 4242 4242');
+});
+
+test('a mistyped card is not sent: the first wrong field gets the focus, and the form keeps what the payer typed [D-61]', async ({
+  api,
+  open,
+}) => {
+  const { page, lines } = await open();
+  let sent = 0;
+  await page.route(TOKENISER_URL, (route) => {
+    sent += 1;
+    return route.fulfill({ status: 204 });
+  });
+  await page.goto(await checkoutUrl(api));
+  const title = await page.title();
+  const problems = async (number: string, expiry: string, cvc: string) => {
+    await typeCard(page, { ...PAYING_CARD, number, expiry, cvc });
+    await page.getByLabel('CVC').press('Enter');
+    return [await focused(page), ...(await page.locator('.problem:visible').allInnerTexts())];
+  };
+  expect(await problems('4242 4242 4242 424', '13 / 34', '12')).toEqual([
+    'Card number',
+    'The card number is too short. Check that no digit is missing.',
+    'Enter month and year as they are printed on the card, such as 08 / 29.',
+    'Enter the 3 digits on the back of the card.',
+  ]);
+  expect(await page.title()).toBe(`Error: ${title}`);
+  expect(await fieldsOf(page)).toContain(
+    'CVC, required, invalid: Enter the 3 digits on the back of the card.',
+  );
+  expect(await page.getByLabel('CVC').inputValue()).toBe('12');
+  for (const [number, expiry, cvc, ...found] of [
+    [
+      '4242 4242 4242 4243',
+      '12 / 34',
+      '123',
+      'Card number',
+      'The card number is not right. Compare each digit with your card.',
+    ],
+    [
+      '4242 4242 4242 4242 4',
+      '12/34',
+      '123',
+      'Card number',
+      'The card number is too long. Check that no digit was typed twice.',
+    ],
+    ['4242 four', '12-34', '123', 'Card number', 'Enter the card number with digits only.'],
+    [
+      '4242 4242 4242 4242',
+      '08 / 19',
+      '123',
+      'Expiry',
+      'This date is in the past. Check the expiry, or use another card.',
+    ],
+    ['3782 822463 10005', '1234', '123', 'CVC', 'Enter the 4 digits on the front of the card.'],
+  ] as const) {
+    expect(await problems(number, expiry, cvc)).toEqual(found);
+  }
+  expect(sent).toBe(0);
+  // Typed on a Japanese keyboard. The second card is a listed test card with a wrong check digit.
+  await page.evaluate(`document.querySelector('.note').append('4242 4242 4242 4241')`);
+  for (const number of ['４２４２ ４２４２ ４２４２ ４２４２', '4242 4242 4242 4241']) {
+    expect((await problems(number, '1 / 34', '１２３')).slice(1)).toEqual([]);
+    await page.evaluate(`dispatchEvent(new Event('pageshow'))`);
+  }
+  await vi.waitUntil(() => sent === 2, { timeout: 60_000 });
+  expect(lines).toEqual([]);
 });
 
 test('a second click on Pay sends nothing while the first is under way, and the button is busy', async ({

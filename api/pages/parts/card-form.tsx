@@ -5,8 +5,10 @@ import type { Language } from './language.ts';
 /** Reads the typing errors in the query of a URL, in the order of the fields. Leaves out unknown ones. */
 export function mistypesIn(querystring: string): MistypeText[] {
   const given = (new URLSearchParams(querystring).get('mistyped') ?? '').split(',');
-  return Object.keys(MISTYPES).filter((text): text is MistypeText => given.includes(text));
+  return TYPING_ERRORS.filter((text) => given.includes(text));
 }
+
+const TYPING_ERRORS = Object.keys(MISTYPES) as MistypeText[];
 
 /**
  * The card form, which posts to the gateway's tokeniser. The first field with a problem has the focus. `describedBy`:
@@ -32,7 +34,7 @@ export function CardForm(props: {
     />
   );
   return (
-    <form method="post" action={props.action}>
+    <form method="post" action={props.action} data-texts={JSON.stringify(scriptTexts(language))}>
       {Object.entries(context).map(([name, value]) => (
         <input type="hidden" name={name} value={value} />
       ))}
@@ -57,6 +59,12 @@ export function CardForm(props: {
   );
 }
 
+/** The texts by which the script marks a wrong field before the form is sent. */
+function scriptTexts({ say }: Language): Record<string, string> {
+  const title = say('errorTitle', { title: '' });
+  return { title, ...Object.fromEntries(TYPING_ERRORS.map((text) => [text, say(text)])) };
+}
+
 const LABELS = { number: 'cardNumber', expiry: 'expiry', cvc: 'cvc' } as const;
 
 const INPUTS = {
@@ -76,7 +84,7 @@ function CardInput(props: {
 }) {
   const { language, name, label, placeholder, mistype, hasFocus, describedBy } = props;
   const problem = mistype && language.say(mistype);
-  const problemId = problem === undefined ? undefined : `${name}-problem`;
+  const problemId = `${name}-problem`;
   return (
     <>
       <label for={name}>{label}</label>
@@ -90,13 +98,11 @@ function CardInput(props: {
         required
         autofocus={hasFocus}
         aria-invalid={problem === undefined ? undefined : true}
-        aria-describedby={problemId ?? describedBy}
+        aria-describedby={problem === undefined ? describedBy : problemId}
       />
-      {problem !== undefined && (
-        <p class="problem" id={problemId}>
-          {problem}
-        </p>
-      )}
+      <p class="problem" id={problemId} hidden={problem === undefined}>
+        {problem}
+      </p>
     </>
   );
 }

@@ -20,7 +20,8 @@ const BRAND_ROWS = Object.entries(BRANDS).map(
 
 /**
  * Groups the digits of the card number as on the card, and shows the brand. Never adds, removes or reorders digits.
- * Leaves a number with a letter unchanged, for the gateway to refuse. Marks the button as busy after the first click.
+ * Leaves a number with a letter unchanged. Keeps a mistyped card on the page, which only loses it by sending it, and marks
+ * the wrong fields as the gateway's answer does. Marks the button as busy after the first click.
  */
 export const CARD_SCRIPT = pageScript(`{
 const field = document.getElementById('number');
@@ -48,10 +49,51 @@ const update = (inputType) => {
 };
 field.addEventListener('input', (event) => event.isComposing || update(event.inputType));
 update('');
-const button = field.form.querySelector('button');
-field.form.addEventListener('submit', (event) => {
-  if (button.ariaBusy) event.preventDefault();
-  button.ariaBusy = 'true';
+const { form } = field;
+const texts = JSON.parse(form.dataset.texts);
+const { title } = document;
+// The digits of Japanese, Arabic and Persian keyboards.
+const read = (name) => form[name].value.normalize('NFKC').trim()
+  .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (digit) => digit.charCodeAt(0) % 16);
+const numberError = (number) => {
+  if (!number) return 'numberMissing';
+  if (/\\D/.test(number)) return 'numberUnreadable';
+  const [least, most] = /^3[47]/.test(number) ? [15, 15] : /^(4|5[1-5]|2[2-7])/.test(number) ? [16, 16] : [12, 19];
+  if (number.length < least) return 'numberTooShort';
+  if (number.length > most) return 'numberTooLong';
+  const sum = [...number].reverse().reduce((sum, digit, at) => sum + [...String(digit * (1 + at % 2))].reduce((a, b) => +a + +b, 0), 0);
+  // One of the test cards that the page lists has a wrong check digit on purpose.
+  const isListed = document.querySelector('.note')?.textContent.includes(number.replace(${FOURS}, '$& '));
+  return sum % 10 && !isListed && 'numberMistyped';
+};
+const expiryError = (text) => {
+  const [, month, year] = /^(0?[1-9](?=\\D)|0[1-9]|1[0-2])(?:\\s*[/ .-]\\s*)?(\\d{4}|\\d{2})$/.exec(text) || [];
+  if (!month) return 'expiryUnreadable';
+  // A browser whose clock is months off opens no https page.
+  return Date.now() >= Date.UTC(year < 100 ? 2000 + +year : year, month, 1) && 'expiryPast';
+};
+const cvcError = (cvc, number) => /^3[47]/.test(number)
+  ? !/^\\d{4}$/.test(cvc) && 'cvcFour'
+  : !/^\\d{3}$/.test(cvc) && 'cvcThree';
+const mark = (name, error) => {
+  const problem = document.getElementById(name + '-problem');
+  problem.textContent = texts[error] || '';
+  problem.hidden = !error;
+  form[name].setAttribute('aria-invalid', !!error);
+  if (error) form[name].setAttribute('aria-describedby', problem.id);
+  return error ? [form[name]] : [];
+};
+const button = form.querySelector('button');
+form.addEventListener('submit', (event) => {
+  const number = digitsOf(read('number'));
+  const [wrong] = [
+    ...mark('number', numberError(number)),
+    ...mark('expiry', expiryError(read('expiry'))),
+    ...mark('cvc', cvcError(read('cvc'), number)),
+  ];
+  if (button.ariaBusy || wrong) event.preventDefault();
+  document.title = (wrong ? texts.title : '') + title.replace(texts.title, '');
+  wrong ? wrong.focus() : (button.ariaBusy = 'true');
 });
 // The browser may show the page again as it was left.
 addEventListener('pageshow', () => button.removeAttribute('aria-busy'));
@@ -63,12 +105,15 @@ addEventListener('pageshow', () => button.removeAttribute('aria-busy'));
  */
 export const WAIT_SCRIPT = pageScript(`{
 const { url, seconds } = document.currentScript.dataset;
+const title = document.querySelector('title').textContent;
+const reader = document.createElement('textarea');
 const wait = () => setTimeout(look, seconds * 1000);
 const look = async () => {
   try {
     const answer = await (await fetch(url)).text();
-    const isPage = answer.includes('<title>');
-    if (isPage && !answer.includes('<title>' + document.title + '</title>')) return location.replace(url);
+    // Not a DOMParser, whose document would break the policy of this page.
+    reader.innerHTML = (/<title>([^]*?)<\\/title>/.exec(answer) || [])[1] || '';
+    if (reader.value && reader.value !== title) return location.replace(url);
   } catch {}
   wait();
 };

@@ -1,6 +1,6 @@
 import type { Language } from '../parts/language.ts';
 import { BANK_RETURN, bankPath } from '../../../runtime/payer-links.ts';
-import { seeOther, sendPage } from './page.tsx';
+import { asError, seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import type { ShownAttempt } from '../../../db/repositories/payments/shown-attempts.ts';
 import { isStorable } from '../../../domain/storable-text.ts';
@@ -9,6 +9,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { leavePage, processingPage } from './card-page.tsx';
 import { declineText } from './decline-text.ts';
 import type { PageRequest } from './card-page.tsx';
+import { Alert } from './views.tsx';
 import type { BankConfirmation, CardPages, CardRoutes, CardSubject } from './card-page-kind.ts';
 
 /** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
@@ -53,18 +54,15 @@ export function withBankAbove(page: Page, { amount, alert, action }: BankConfirm
     <>
       <section class="card">
         <h2>{say('bankWantsConfirmation', { amount })}</h2>
-        {alert && (
-          <p class="bad" role="alert">
-            {alert}
-          </p>
-        )}
+        {alert && <Alert text={alert} />}
         {action}
         {page.content && <p>{say('orAnotherCard')}</p>}
       </section>
       {page.content}
     </>
   );
-  return { ...page, content };
+  const shown = { ...page, content };
+  return alert && !page.isError ? asError(shown) : shown;
 }
 
 export function bankLink({ language, home }: PageRequest, intentId: string) {

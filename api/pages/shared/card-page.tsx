@@ -8,7 +8,7 @@ import type { PaymentGateway } from '../../../gateways/port.ts';
 import { CHANGE_EMAIL, hasProblem, knownDetails, shownDetails } from './details-form.ts';
 import type { DetailName, Payer, TypedDetails } from './details-form.ts';
 import { formToken, returnUrl } from './own-requests.ts';
-import { notice } from './page.tsx';
+import { asError, notice } from './page.tsx';
 import type { Page } from './page.tsx';
 import { CardPage, ConfirmPage, DetailsPage, EntryPage } from './views.tsx';
 import type { DetailsField, ListRow, Sale, SaleText } from './views.tsx';
@@ -107,7 +107,13 @@ function askCard(
 ): Page {
   const { home, browser, sessionKey, mistypes } = request;
   const { tokeniserUrl, company, openCardEntry } = gateway;
-  const page = { language: sale.language, status: 200, title: sale.productName };
+  const plain: Omit<Page, 'content'> = {
+    language: sale.language,
+    status: 200,
+    title: sale.productName,
+  };
+  const isMistyped = mistypes.length > 0;
+  const page = alert === null && !isMistyped ? plain : asError(plain);
   const { email } = subject.customerDetails;
   const given = email && button !== null ? { email, changePath: changePath(home) } : null;
   if (openCardEntry) {
@@ -121,7 +127,6 @@ function askCard(
     return { ...page, content: <EntryPage sale={sale} {...entry} /> };
   }
   if (tokeniserUrl === null) return noGatewayPage(sale);
-  const isMistyped = mistypes.length > 0;
   const { say } = sale.language;
   const form = {
     mistypes,
@@ -134,7 +139,6 @@ function askCard(
   };
   return {
     ...page,
-    title: isMistyped ? say('errorTitle', { title: page.title }) : page.title,
     formOrigin: new URL(tokeniserUrl).origin,
     script: CARD_SCRIPT,
     content: <CardPage sale={sale} {...form} />,

@@ -18,6 +18,13 @@ export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'children'>
   /** The origin of another server to which a form of the page posts. */
   readonly formOrigin?: string;
   readonly content: ComponentChildren;
+  readonly isError?: boolean;
+}
+
+/** A page whose title, which a screen reader reads first, begins with the word for an error. */
+export function asError<Titled extends Pick<Page, 'language' | 'title'>>(page: Titled) {
+  const title = page.language.say('errorTitle', { title: page.title });
+  return { ...page, title, isError: true };
 }
 
 type Deps = Pick<ApiDeps, 'random'>;

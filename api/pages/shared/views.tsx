@@ -45,16 +45,13 @@ interface CardSectionProps {
 }
 
 /** The sale beside the form for a card. */
-function CardSection(props: CardSectionProps & { children: ComponentChildren }) {
-  const { sale, alert, given } = props;
+function CardSection(
+  props: CardSectionProps & { hasWrongField?: boolean; children: ComponentChildren },
+) {
+  const { sale, alert, given, hasWrongField = false } = props;
   return (
-    <Columns sale={sale}>
+    <Columns sale={sale} alert={alert !== null && <Alert text={alert} hasFocus={!hasWrongField} />}>
       <h2>{sale.offer.heading ?? sale.language.say('payByCard')}</h2>
-      {alert !== null && (
-        <p class="bad" id="declined" role="alert">
-          {alert}
-        </p>
-      )}
       {given !== null && (
         <p class="soft given">
           <bdi>{given.email}</bdi> <a href={given.changePath}>{sale.language.say('changeEmail')}</a>
@@ -78,14 +75,14 @@ export function CardPage(
 ) {
   const { sale, alert, given, payerName, mistypes } = props;
   return (
-    <CardSection {...{ sale, alert, given }}>
+    <CardSection {...{ sale, alert, given }} hasWrongField={mistypes.length > 0}>
       <CardForm
         language={sale.language}
         action={props.tokeniserUrl}
         context={{ session: props.session, return_url: props.returnUrl }}
         button={sale.offer.action}
         {...{ payerName, mistypes }}
-        describedBy={alert === null || mistypes.length > 0 ? undefined : 'declined'}
+        describedBy={alert === null || mistypes.length > 0 ? undefined : ALERT_ID}
       />
     </CardSection>
   );
@@ -183,17 +180,32 @@ function DetailsInput({ field }: { field: DetailsField }) {
   );
 }
 
-/** Shows the sale beside the form on a wide screen, and above it on a narrow one. */
-function Columns({ sale, children }: { sale: Sale; children: ComponentChildren }) {
+const ALERT_ID = 'declined';
+
+/** Has the focus unless the page marks a wrong field. The browser also sets it without JavaScript. */
+export function Alert({ text, hasFocus = true }: { text: string; hasFocus?: boolean }) {
   return (
-    <div class="columns">
-      <div>
-        <SaleSummary sale={sale} />
+    <p class="bad" id={ALERT_ID} role="alert" tabIndex={-1} autofocus={hasFocus}>
+      {text}
+    </p>
+  );
+}
+
+/** Shows the sale beside the form on a wide screen, and above it on a narrow one. The alert is above both. */
+function Columns(props: { sale: Sale; alert?: ComponentChildren; children: ComponentChildren }) {
+  const { sale, alert, children } = props;
+  return (
+    <>
+      {alert}
+      <div class="columns">
+        <div>
+          <SaleSummary sale={sale} />
+        </div>
+        <div>
+          <section class="card">{children}</section>
+        </div>
       </div>
-      <div>
-        <section class="card">{children}</section>
-      </div>
-    </div>
+    </>
   );
 }
 

@@ -112,7 +112,7 @@ export const headingOf = ({ text }: Answer): string | undefined =>
 
 /** The alert above the form after a decline, or null. */
 export const alertOf = ({ text }: Answer): string | null =>
-  /<p class="bad" id="declined" role="alert">(.*?)<\/p>/.exec(text)?.[1] ?? null;
+  /<p class="bad" id="declined" role="alert"[^>]*>(.*?)<\/p>/.exec(text)?.[1] ?? null;
 
 export const hasCardForm = ({ text }: Answer): boolean => text.includes('Card number');
 
