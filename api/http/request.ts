@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { RouterContext } from '@koa/router';
-import type { MerchantMode } from '../../db/schema/merchants.ts';
+import type { MerchantMode, MerchantSettings } from '../../db/schema/merchants.ts';
 import type { RefusalReason } from '../../domain/errors.ts';
-import type { Branding } from '../../domain/branding.ts';
 import type { Locale } from '../../domain/locales.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { DomainError, ERRORS, shownCode } from '../../domain/errors.ts';
@@ -28,7 +27,7 @@ export interface RequestState {
   errorCode?: string;
   merchant?: Merchant;
   pageLocale?: Locale;
-  pageBranding?: Branding;
+  pageMerchant?: { readonly name: string; readonly settings: Pick<MerchantSettings, 'branding'> };
   /** The parsed JSON body; undefined if the request has none. */
   body?: unknown;
 }

@@ -183,7 +183,7 @@ describe('the hosted pages', () => {
     ]);
     expect(await page.getByRole('alert').innerText()).toBe(DECLINED);
     expect(await focused(page)).toBe(DECLINED);
-    expect(await page.title()).toBe('Error: Garden Letters');
+    expect(await page.title()).toBe('Error: Garden Letters · Test merchant');
     const alert = (await page.getByRole('alert').boundingBox())!;
     expect(alert.y + alert.height).toBeLessThan(PHONE_SCREEN_PX);
     expect(await page.locator('html').getAttribute('lang')).toBe('en');

@@ -36,7 +36,7 @@ describe('a payer with typing errors, in a browser,', () => {
       await payByCard(page, { name: 'Ada Example', ...typed });
       // The payer stays on our page, with the product, the consent and the test cards.
       expect(page.url()).toContain(`${subscription.fwdUrl}?mistyped=`);
-      expect(await page.title()).toBe('Error: Garden Letters');
+      expect(await page.title()).toBe('Error: Garden Letters · Test merchant');
       expect(await heading(page)).toBe('Garden Letters');
       expect(await page.getByText('By continuing, you allow').count()).toBe(1);
       expect(await page.getByText('Test cards').count()).toBe(1);

@@ -52,6 +52,7 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
   });
   const inAll: ListRow = {
     label: say('inAll'),
+    isDated: cycleCount > 1,
     text:
       cycleCount === 1
         ? payments
@@ -66,8 +67,8 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
       action: say('startTrial'),
       onceEntered: say('trialOnceEntered'),
       lines: [
-        { label: say('today'), text: say('nothing') },
-        { label: say('thereafter'), text: say('amountOnAfter', first) },
+        { label: say('today'), text: money(0, terms.currency), isSum: true },
+        { label: say('thereafter'), text: say('amountOnAfter', first), isDated: true },
         ...(cycleCount === 1 ? [] : [{ label: say('afterThat'), text: charges }]),
         inAll,
       ],
@@ -78,7 +79,7 @@ export function offerOf({ say, money, date }: Language, terms: Terms, nowAt: num
     action: say('pay', { amount: today }),
     onceEntered: say('chargedOnceEntered', { amount: today }),
     lines: [
-      { label: say(hasUpfrontAmount ? 'todayUpfront' : 'today'), text: today },
+      { label: say(hasUpfrontAmount ? 'todayUpfront' : 'today'), text: today, isSum: true },
       ...(cycleCount === 1
         ? []
         : [{ label: say('thereafter'), text: say('fromDate', { charges, date: dateOf(1) }) }]),
@@ -99,6 +100,7 @@ export function checkoutRoutes(routes: PageRoutes): void {
     stageOf: (checkout) => stageOf(checkout, nowOf(checkout)),
     asked: (request, checkout) => askedOf(request, checkout, nowOf(checkout)),
     ownPage: donePage,
+    amountOf,
     leaveUrl: (checkout) => withFacts(checkout, checkout.cancelUrl ?? checkout.callbackUrl),
     isDecided: ({ state }) => state.status !== 'CREATED',
     // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
@@ -138,6 +140,10 @@ function askedOf(request: PageRequest, checkout: Checkout, nowAt: number): Asked
     button: terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
     bank: isAtBank(attempt) ? { amount, action: bankLink(request, owed?.intentId ?? '') } : null,
   };
+}
+
+function amountOf({ money }: Language, { state: { terms } }: Checkout): string {
+  return money(terms.trial === null ? cycleAmountMinor(terms, 1) : 0, terms.currency);
 }
 
 function donePage(language: Language, checkout: Checkout): Page {

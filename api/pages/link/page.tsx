@@ -167,8 +167,8 @@ async function openLink(deps: ApiDeps, limits: PageLimits, ctx: Context): Promis
     CODE.test(code) ? findLink(deps.db, code, deps.now()) : null,
   );
   const language = languageFor(ctx, link?.template.locale);
-  ctx.state.pageBranding = link?.merchant.settings.branding ?? {};
   if (link === null) sendPage(deps, ctx, gonePage(language, null));
+  else ctx.state.pageMerchant = link.merchant;
   return link;
 }
 

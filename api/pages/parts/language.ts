@@ -44,8 +44,9 @@ export interface Language {
   readonly quote: (text: string) => string;
   /** Returns the amount with the currency's digits and symbol, and without a place for a line break. */
   readonly money: (amountMinor: number, currency: string) => string;
-  /** Returns the day in UTC with the word UTC. The day itself has no place for a line break. */
+  /** Returns the day in UTC, without a place for a line break. The page names the time zone once. */
   readonly date: (at: number) => string;
+  /** Returns the time of day with the word UTC. */
   readonly time: (at: number) => string;
   readonly minutes: (count: number) => string;
   /** As {@link date}, with hour and minute. */
@@ -130,12 +131,12 @@ function createLanguage(locale: Locale): Language {
       const text = unbroken(format.format(decimalText(amountMinor, digits)));
       return direction === 'rtl' ? leftToRight(text) : text;
     },
-    // Does not use `say`, which would isolate the day. Then only the word `UTC` would give the date its direction, and an
-    // Arabic date would run from left to right.
-    date: (at) => texts.dateInUtc.replace('{date}', unbroken(days.format(at))),
-    time: (at) => texts.dateInUtc.replace('{date}', unbroken(times.format(at))),
+    date: (at) => unbroken(days.format(at)),
+    // Does not use `say`, which would isolate the time. Then only the word `UTC` would give the text its direction, and an
+    // Arabic time would run from left to right.
+    time: (at) => texts.timeInUtc.replace('{time}', unbroken(times.format(at))),
     minutes: (count) => unbroken(minutes.format(count)),
-    dateTime: (at) => texts.dateInUtc.replace('{date}', unbroken(instants.format(at))),
+    dateTime: (at) => unbroken(instants.format(at)),
   };
 }
 

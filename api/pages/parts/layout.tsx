@@ -8,6 +8,8 @@ import type { PageScript } from './scripts.tsx';
 export interface PageFrame {
   readonly language: Language;
   readonly title: string;
+  /** Absent on the page of an unknown URL. */
+  readonly merchantName?: string | undefined;
   readonly nonce: string;
   readonly branding?: Branding | undefined;
   /** The browser opens `url` after `seconds` seconds. */
@@ -19,7 +21,8 @@ export interface PageFrame {
 }
 
 export function renderPage(frame: PageFrame): string {
-  const { language, title, nonce, branding = {}, refresh, wait, script, children } = frame;
+  const { language, merchantName, nonce, branding = {}, refresh, wait, script, children } = frame;
+  const title = merchantName === undefined ? frame.title : `${frame.title} · ${merchantName}`;
   const page = (
     <html lang={language.locale} dir={language.direction}>
       <head>
@@ -33,6 +36,7 @@ export function renderPage(frame: PageFrame): string {
           </noscript>
         )}
         <title>{title}</title>
+        {branding.logoUrl && <link rel="icon" href={branding.logoUrl} />}
         {/* Escaping would break the selectors. The style is our own, and its colour is checked. */}
         <style nonce={nonce} dangerouslySetInnerHTML={{ __html: STYLE + brandStyle(branding) }} />
       </head>
@@ -40,6 +44,11 @@ export function renderPage(frame: PageFrame): string {
         <main>
           {/* The `alt` text is empty, because the page also has the merchant's name as text. */}
           {branding.logoUrl && <img class="logo" src={branding.logoUrl} alt="" />}
+          {merchantName !== undefined && (
+            <p class="from" dir="auto">
+              {merchantName}
+            </p>
+          )}
           {children}
         </main>
         <BrandLinks language={language} branding={branding} />
@@ -105,26 +114,27 @@ body {
   margin: 0; background: var(--ground); color: var(--ink);
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif;
 }
-main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 2rem; }
+main { max-width: 62rem; margin: 0 auto; padding: 1rem 1rem 2rem; }
 main > * { max-width: 30rem; margin-left: auto; margin-right: auto; }
 main > .columns { max-width: 28rem; }
 :lang(ja) { word-break: auto-phrase; }
-.logo { display: block; max-height: 3rem; max-width: 12rem; margin-bottom: 1rem; }
+.logo { display: block; max-height: 3rem; max-width: 12rem; margin-bottom: .5rem; }
 footer { text-align: center; padding: 0 1rem 2rem; }
 footer a { display: inline-block; margin: 0 .75rem; }
 .card {
-  background: var(--card); border: 1px solid var(--line); border-radius: .75rem; padding: 1.25rem;
-  margin-bottom: 1rem;
+  background: var(--card); border: 1px solid var(--line); border-radius: .75rem; padding: 1rem 1.25rem;
+  margin-bottom: .75rem;
 }
 html[dir=ltr] main [dir] { text-align: left; }
 html[dir=rtl] main [dir] { text-align: right; }
 h1 { font-size: 1.35rem; line-height: 1.25; margin: 0 0 .25rem; overflow-wrap: anywhere; text-wrap: balance; }
-h2 { font-size: 1.05rem; margin: 0 0 .75rem; }
+h2 { font-size: 1.05rem; margin: 0 0 .5rem; }
 p { margin: .25rem 0 .75rem; overflow-wrap: anywhere; }
+.small { font-size: .875rem; margin: .5rem 0 0; }
 .given { display: flex; flex-wrap: wrap; gap: 0 .75rem; }
 .soft { color: var(--soft); }
-.from { color: var(--soft); margin: 0 0 1rem; }
-dl { margin: 1rem 0 0; }
+.from { font-weight: 600; margin: 0 auto .5rem; }
+dl { margin: .5rem 0 0; }
 dl { display: grid; grid-template-columns: fit-content(55%) 1fr; gap: .35rem 1rem; align-items: baseline; }
 dl > div { display: contents; }
 dt { color: var(--soft); }
@@ -133,8 +143,9 @@ dd {
   font-variant-numeric: tabular-nums;
   overflow-wrap: anywhere;
 }
-dl > :first-child { font-weight: 600; font-size: 1.1rem; }
-label { display: block; font-weight: 600; margin: .85rem 0 .25rem; }
+/* The amount due is the largest text. If only the title has it, the title is as large. */
+.sum dd, .sale:not(:has(.sum)) h1 { font-weight: 600; font-size: 1.85rem; line-height: 1.2; }
+label { display: block; font-weight: 600; margin: .6rem 0 .2rem; }
 input {
   width: 100%; font: inherit; color: inherit; background: var(--card);
   border: 1px solid var(--soft); border-radius: .5rem; padding: .6rem .7rem;
@@ -152,9 +163,9 @@ button, .button {
 button[aria-busy]::after { content: ' …'; }
 .mark { width: 1.5em; height: 1em; vertical-align: -.12em; margin-inline-end: .4em; }
 a { color: var(--action); }
-.brand { float: inline-end; margin: .85rem 0 0; color: var(--soft); }
+.brand { float: inline-end; margin: .6rem 0 0; color: var(--soft); }
+.card > form:first-child button { margin: 0 0 1.25rem; }
 .leave { text-align: center; margin: 1rem 0 0; }
-.consent { margin: .75rem 0 0; font-size: .875rem; }
 :focus-visible { outline: 3px solid var(--action); outline-offset: 2px; }
 .bad {
   background: var(--bad-ground); color: var(--bad); border: 1px solid transparent; border-radius: .5rem;
@@ -164,14 +175,15 @@ h1 + .bad { margin-top: .75rem; }
 .problem { color: var(--bad); margin: .25rem 0 0; }
 .note {
   background: var(--note-ground); color: var(--note); border: 1px solid transparent;
-  border-radius: .75rem; padding: .75rem 1rem;
-  margin-bottom: 1rem;
+  border-radius: .75rem; padding: .4rem 1rem; font-size: .875rem;
+  margin-bottom: .75rem;
 }
 .note summary { cursor: pointer; font-weight: 600; }
 .note table { border-collapse: collapse; width: 100%; margin-top: .5rem; font-size: .85rem; }
 .note td { text-align: start; padding: .15rem .5rem .15rem 0; vertical-align: top; }
 .note td { overflow-wrap: anywhere; }
 @media (min-width: 58rem) {
+  main:has(> .columns) > p { max-width: none; }
   main > .columns {
     max-width: none; display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; align-items: start;
   }
@@ -179,14 +191,15 @@ h1 + .bad { margin-top: .75rem; }
 .note td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
 @media (max-width: 28em) {
   dl, dl > div { display: block; }
-  dl > div { margin-bottom: .5rem; }
+  dl > div { margin-bottom: .35rem; line-height: 1.3; }
+  dt { font-size: .875rem; }
   dd { text-align: start; }
 }
 @media (max-width: 20em) {
   /* A date, which never breaks, fits on a screen of 180 px. */
   body { font-size: min(1rem, 5.6vw); overflow-wrap: anywhere; hyphens: auto; }
   main { padding: .75rem .5rem 2rem; }
-  dl > :first-child { font-size: inherit; }
+  .sum dd, .sale:not(:has(.sum)) h1 { font-size: inherit; }
   .card { padding: .75rem; }
   .note td { display: block; white-space: normal; }
 }

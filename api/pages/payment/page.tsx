@@ -41,6 +41,7 @@ export function paymentPageRoutes(routes: PageRoutes): void {
     find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),
     stageOf: (payment) => paymentStageOf(payment, now()),
     asked: askedOf,
+    amountOf,
     ownPage: (language, payment) =>
       paidPage(language, payment, withFacts(payment, payment.callbackUrl, now())),
     leaveUrl: (payment) => withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, now()),
@@ -71,8 +72,8 @@ export function paymentPageRoutes(routes: PageRoutes): void {
 
 function askedOf(request: PageRequest, payment: HostedPayment): Asked {
   const { language } = request;
-  const { attempt, lastErrorCode, amountMinor, currency, intentId } = payment;
-  const amount = language.money(amountMinor, currency);
+  const { attempt, lastErrorCode, intentId } = payment;
+  const amount = amountOf(language, payment);
   return {
     sale: paymentSale(language, payment),
     alert: declinedText(language, attempt, lastErrorCode),
@@ -87,7 +88,7 @@ function paidPage(
   url: string | null,
 ): Page {
   const { say } = language;
-  const amount = language.money(payment.amountMinor, payment.currency);
+  const amount = amountOf(language, payment);
   const purchase = { productName: description, merchantName: name };
   const receipt = paid === null ? [] : paymentReceipt(language, paid, purchase);
   const text =
@@ -105,7 +106,7 @@ type ShownPayment = Pick<
 export function paymentSale(language: Language, payment: ShownPayment): SaleText {
   const { description, merchantName } = payment;
   const { say } = language;
-  const amount = language.money(payment.amountMinor, payment.currency);
+  const amount = amountOf(language, payment);
   return {
     merchantName,
     productName: description ?? say('paymentTo', { name: merchantName }),
@@ -113,10 +114,17 @@ export function paymentSale(language: Language, payment: ShownPayment): SaleText
     offer: {
       action: say('pay', { amount }),
       onceEntered: say('chargedOnceEntered', { amount }),
-      lines: [{ label: say('toPayOnce'), text: amount }],
+      lines: [{ label: say('toPayOnce'), text: amount, isSum: true }],
     },
     consent: payment.tokenise ? say('consentSavedCard', { name: merchantName }) : null,
   };
+}
+
+function amountOf(
+  { money }: Language,
+  { amountMinor, currency }: Pick<HostedPayment, 'amountMinor' | 'currency'>,
+): string {
+  return money(amountMinor, currency);
 }
 
 function withFacts(payment: HostedPayment, url: string | null, nowAt: number): string | null {

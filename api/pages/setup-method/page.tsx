@@ -59,7 +59,7 @@ function savedPage(language: Language, setup: HostedSetup, url: string): Page {
   return endPage(language, 200, { title: say('cardSavedTitle'), texts, receipt }, { name, url });
 }
 
-function saleOf({ say }: Language, { merchantName }: HostedSetup): SaleText {
+function saleOf({ say, money }: Language, { merchantName, currency }: HostedSetup): SaleText {
   return {
     merchantName,
     productName: say('saveCardWith', { name: merchantName }),
@@ -68,7 +68,7 @@ function saleOf({ say }: Language, { merchantName }: HostedSetup): SaleText {
       heading: say('yourCard'),
       action: say('saveCard'),
       onceEntered: say('nothingIsChargedToday'),
-      lines: [{ label: say('chargedToday'), text: say('nothing') }],
+      lines: [{ label: say('chargedToday'), text: money(0, currency), isSum: true }],
     },
     consent: say('consentSavedCard', { name: merchantName }),
   };

@@ -95,6 +95,7 @@ export function bankRoutes<Subject extends CardSubject>({
       else sendPage(deps, ctx, outcome);
       return;
     }
+    const amount = pages.amountOf?.(language, subject) ?? null;
     const path = bankPath(home, intentId);
     const returned = new URLSearchParams(ctx.querystring).get(BANK_RETURN);
     if (returned === null) {
@@ -102,14 +103,14 @@ export function bankRoutes<Subject extends CardSubject>({
       const { say } = language;
       const page =
         url === null
-          ? processingPage(language, path)
+          ? processingPage(language, path, amount)
           : leavePage(language, say('continueToBank'), say('bankAsks'), url);
       return sendPage(deps, ctx, page);
     }
     // Only the return requests a look-up. Above the limit the scheduled look-up finds the outcome.
     const isReturn = returned === 'now' && ctx.method !== 'HEAD';
     if (isReturn && (await limits.countLookUp(ctx, subject))) await lookUp(deps, bank, subject);
-    sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`));
+    sendPage(deps, ctx, processingPage(language, `${path}?${BANK_RETURN}=before`, amount));
   });
 }
 

@@ -73,6 +73,8 @@ export interface CardPages<Subject extends CardSubject> {
   asked(request: PageRequest, subject: Subject): Asked;
   /** The page of a stage that only this kind of page has, or words in its own way. */
   ownPage(language: Language, subject: Subject, stage: OwnStage): Page;
+  /** The amount that is charged to a card of the page. Absent, null: none. */
+  amountOf?(language: Language, subject: Subject): string | null;
   /** Where the payer's browser goes from a page that takes no card, and when the payer cancels. Null: nowhere. */
   leaveUrl(subject: Subject): string | null;
   /** The address of the outcome of a card. Absent: the page's own. */
@@ -137,8 +139,9 @@ export function createOpener<Subject extends CardSubject>(
     const token = pathParam(ctx, 'token');
     const subject = await limits.lookUp(ctx, () => pages.find(token));
     const language = languageFor(ctx, subject?.locale);
-    ctx.state.pageBranding = subject?.merchantSettings.branding ?? {};
     if (subject === null) sendPage(deps, ctx, unknownPage(language));
+    else
+      ctx.state.pageMerchant = { name: subject.merchantName, settings: subject.merchantSettings };
     const home = pages.pathOf(token);
     return { token, subject, home, outcome: pages.outcomeOf?.(home) ?? home, language };
   };

@@ -190,12 +190,16 @@ export function endPage(
   return notice(language, status, title, texts, link, receipt);
 }
 
+/** `amount`: null if nothing is charged. */
 export function processingPage(
   language: Language,
   url: string,
+  amount: string | null,
   title: 'processingPayment' | 'savingCard' = 'processingPayment',
 ): Page {
-  const page = notice(language, 200, language.say(title), [language.say('pageUpdates')]);
+  const { say } = language;
+  const rows = amount === null ? [] : [{ label: say('amount'), text: amount, isSum: true }];
+  const page = notice(language, 200, say(title), [say('pageUpdates')], undefined, rows);
   return { ...page, wait: { seconds: PROCESSING_REFRESH_S, url } };
 }
 

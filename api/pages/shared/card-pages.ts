@@ -149,7 +149,7 @@ function stagePage<Subject extends CardSubject>(
       return endPage(language, 403, text, back);
     }
     case 'processing':
-      return processingPage(language, outcome);
+      return processingPage(language, outcome, pages.amountOf?.(language, subject) ?? null);
     case 'expired': {
       const texts = [say(pages.texts.expired, { name })];
       return endPage(language, 410, { title: say('expiredTitle'), texts }, back);
@@ -305,7 +305,10 @@ function returnRoutes<Subject extends CardSubject>({
     else if (mistypes.length > 0) seeOther(ctx, `${home}?mistyped=${mistypes.join()}`);
     else if (taken === 'shown') seeOther(ctx, outcome);
     else if (taken === 'foreign') sendPage(deps, ctx, confirmationOf(ctx, subject, language));
-    else sendPage(deps, ctx, processingPage(language, ctx.url, pages.texts.processing));
+    else {
+      const amount = pages.amountOf?.(language, subject) ?? null;
+      sendPage(deps, ctx, processingPage(language, ctx.url, amount, pages.texts.processing));
+    }
   };
 
   router.get(path, async (ctx) => {

@@ -13,7 +13,7 @@ import { LOCALES } from '../../../domain/locales.ts';
 import type { Locale } from '../../../domain/locales.ts';
 import { languageOf } from '../parts/language.ts';
 
-export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'children'> {
+export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'merchantName' | 'children'> {
   readonly status: number;
   /** The origin of another server to which a form of the page posts. */
   readonly formOrigin?: string;
@@ -35,7 +35,8 @@ type Deps = Pick<ApiDeps, 'random'>;
  */
 export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   checkUnanswered();
-  const branding = usableBranding(ctx.state.pageBranding ?? {});
+  const { name: merchantName, settings } = ctx.state.pageMerchant ?? {};
+  const branding = usableBranding(settings?.branding ?? {});
   const nonce = Buffer.from(random(16)).toString('base64');
   const { language, status, title, refresh, wait, content } = page;
   const script = wait ? WAIT_SCRIPT : page.script;
@@ -54,7 +55,7 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   );
   ctx.status = status;
   ctx.type = 'text/html; charset=utf-8';
-  const frame = { language, title, nonce, branding, refresh, wait, script };
+  const frame = { language, title, merchantName, nonce, branding, refresh, wait, script };
   ctx.body = renderPage({ ...frame, children: content });
 }
 
@@ -66,7 +67,7 @@ export function notice(
   link?: { href: string; text: string },
   rows?: readonly ListRow[],
 ): Page {
-  const content = <NoticePage title={title} texts={texts} rows={rows} link={link} />;
+  const content = <NoticePage {...{ language, title, texts, rows, link }} />;
   return { language, status, title, content };
 }
 

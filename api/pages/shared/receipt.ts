@@ -17,7 +17,7 @@ export function paymentReceipt(
   const { say, money } = language;
   const { amountMinor, refundedMinor, currency, receiptId, intentId } = payment;
   return [
-    { label: say('paidAmount'), text: money(amountMinor, currency) },
+    { label: say('paidAmount'), text: money(amountMinor, currency), isSum: true },
     ...(refundedMinor === 0
       ? []
       : [{ label: say('refundedAmount'), text: money(refundedMinor, currency) }]),
@@ -47,7 +47,7 @@ export interface NextPayment {
 export function nextPaymentRows({ say, date }: Language, next: NextPayment | null): ListRow[] {
   if (next === null || next.at === null) return [];
   const text = say('amountOn', { amount: next.amount, date: date(next.at) });
-  return [{ label: say('nextPayment'), text }];
+  return [{ label: say('nextPayment'), text, isDated: true }];
 }
 
 function receiptRows(
@@ -56,13 +56,13 @@ function receiptRows(
   { card, at, reference }: { card: ShownCard | null; at: number | null; reference: string },
 ): ListRow[] {
   const { say, quote, date } = language;
-  const row = (label: string, text: string | null, brand?: string): ListRow[] =>
-    text === null ? [] : [{ label, text, brand }];
+  const row = (label: string, text: string | null, more?: Partial<ListRow>): ListRow[] =>
+    text === null ? [] : [{ label, text, ...more }];
   return [
     ...row(say('productLabel'), productName && quote(productName)),
     ...row(say('merchantLabel'), quote(merchantName)),
-    ...row(say('cardLabel'), card && cardText(language, card), card?.brand),
-    ...row(say('dateLabel'), at === null ? null : date(at)),
+    ...row(say('cardLabel'), card && cardText(language, card), { brand: card?.brand }),
+    ...row(say('dateLabel'), at === null ? null : date(at), { isDated: true }),
     ...row(say('referenceLabel'), quote(reference)),
   ];
 }

@@ -10,6 +10,10 @@ export interface ListRow {
   readonly text: string;
   /** The card brand that the text names. */
   readonly brand?: string | undefined;
+  /** The amount due today, or paid: the largest text of the page. */
+  readonly isSum?: boolean;
+  /** True if the text names a day, so that the page names the time zone. */
+  readonly isDated?: boolean;
 }
 
 export interface Offer {
@@ -53,12 +57,12 @@ function CardSection(
     <Columns sale={sale} alert={alert !== null && <Alert text={alert} hasFocus={!hasWrongField} />}>
       <h2>{sale.offer.heading ?? sale.language.say('payByCard')}</h2>
       {given !== null && (
-        <p class="soft given">
+        <p class="soft small given">
           <bdi>{given.email}</bdi> <a href={given.changePath}>{sale.language.say('changeEmail')}</a>
         </p>
       )}
       {props.children}
-      {sale.consent !== null && <p class="soft consent">{sale.consent}</p>}
+      {sale.consent !== null && <p class="soft small consent">{sale.consent}</p>}
       <LeaveLink sale={sale} />
     </Columns>
   );
@@ -116,6 +120,7 @@ export function EntryPage(
         {say('enterAtCompany', { company, name: sale.merchantName })} {sale.offer.onceEntered}
       </p>
       <OwnForm {...form} button={say('continueToCard')} />
+      <p class="soft small">{say('securedBy', { company })}</p>
     </CardSection>
   );
 }
@@ -213,35 +218,37 @@ function SaleSummary({ sale }: { sale: Sale }) {
   return (
     <>
       {sale.testCards !== null && <TestModeNote language={sale.language} cards={sale.testCards} />}
-      <section class="card">
-        <p class="from" dir="auto">
-          {sale.merchantName}
-        </p>
+      <section class="card sale">
         <h1 dir="auto">{sale.productName}</h1>
         {sale.productDescription !== null && (
           <p class="soft" dir="auto">
             {sale.productDescription}
           </p>
         )}
-        <RowList rows={sale.offer.lines} />
+        <RowList language={sale.language} rows={sale.offer.lines} />
       </section>
     </>
   );
 }
 
-function RowList({ rows }: { rows: readonly ListRow[] }) {
+function RowList({ language, rows }: { language: Language; rows: readonly ListRow[] }) {
   return (
-    <dl>
-      {rows.map(({ label, text, brand }) => (
-        <div>
-          <dt>{label}</dt>
-          <dd>
-            {brand !== undefined && <BrandMark brand={brand} />}
-            {text}
-          </dd>
-        </div>
-      ))}
-    </dl>
+    <>
+      <dl>
+        {rows.map(({ label, text, brand, isSum }) => (
+          <div class={isSum ? 'sum' : undefined}>
+            <dt>{label}</dt>
+            <dd>
+              {brand !== undefined && <BrandMark brand={brand} />}
+              {text}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {rows.some(({ isDated }) => isDated) && (
+        <p class="soft small">{language.say('datesInUtc')}</p>
+      )}
+    </>
   );
 }
 
@@ -290,6 +297,7 @@ export function ConfirmPage(props: FormProps & { title: string; text: string }) 
 }
 
 export function NoticePage(props: {
+  language: Language;
   title: string;
   texts: readonly string[];
   rows?: readonly ListRow[] | undefined;
@@ -301,7 +309,9 @@ export function NoticePage(props: {
       {props.texts.map((text) => (
         <p>{text}</p>
       ))}
-      {props.rows && props.rows.length > 0 && <RowList rows={props.rows} />}
+      {props.rows && props.rows.length > 0 && (
+        <RowList language={props.language} rows={props.rows} />
+      )}
       {props.link && (
         <a class="button" href={props.link.href}>
           {props.link.text}

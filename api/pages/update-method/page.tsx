@@ -209,7 +209,7 @@ function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleTe
  */
 function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
   const { state, card } = update;
-  const { say } = language;
+  const { say, money } = language;
   const amount = owedText(language, update);
   const now: ListRow[] =
     card === null
@@ -235,7 +235,7 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
     action: say('saveCard'),
     onceEntered: say('nothingIsChargedToday'),
     lines: [
-      { label: say('chargedToday'), text: say('nothing') },
+      { label: say('chargedToday'), text: money(0, state.terms.currency), isSum: true },
       ...now,
       ...dueRows(language, update),
       ...nextPaymentRows(language, {
@@ -252,7 +252,7 @@ function dueRows({ say, date }: Language, update: MethodUpdate): ListRow[] {
   if (owed === null || !isDunned(update.state)) return [];
   const reason = reasonOf(update);
   return [
-    { label: say('dueSince'), text: date(owed.dueAt) },
+    { label: say('dueSince'), text: date(owed.dueAt), isDated: true },
     ...(reason === null ? [] : [{ label: say('dueReason'), text: say(reason) }]),
   ];
 }
@@ -273,7 +273,7 @@ function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow
   return [{ label: say('nextTry'), text }];
 }
 
-function owedText({ money }: Language, { state }: MethodUpdate): string {
+export function owedText({ money }: Language, { state }: MethodUpdate): string {
   return money(nextAmountMinor(state), state.terms.currency);
 }
 

@@ -24,6 +24,7 @@ import {
   confirmPath,
   donePage,
   outcomePath,
+  owedText,
   paidPage,
   updateStageOf,
 } from './page.tsx';
@@ -46,6 +47,7 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
     stageOf: (update) => updateStageOf(update, now()),
     asked: (request, update) => askedOf(request, update, now()),
     ownPage: donePage,
+    amountOf: (language, update) => (update.state.owed ? owedText(language, update) : null),
     leaveUrl: () => null,
     outcomeOf: outcomePath,
     next: (update) => nextPath(deps, update),

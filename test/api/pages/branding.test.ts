@@ -22,6 +22,7 @@ const brand = (api: ApiEnvironment, branding: Branding) =>
 /** The parts of a page that come from the merchant's settings. */
 const brandOf = ({ text, headers }: Answer) => ({
   logo: /<main><img class="logo" src="([^"]*)" alt\/>/.exec(text)?.[1],
+  icon: /<link rel="icon" href="([^"]*)"\/>/.exec(text)?.[1],
   images: /img-src ([^;]*);/.exec(String(headers['content-security-policy']))?.[1],
   colours: /--brand: ([^;]*); --brand-ink: ([^;]*);/.exec(text)?.slice(1),
   links: [
@@ -33,6 +34,7 @@ const brandOf = ({ text, headers }: Answer) => ({
 
 const SHOWN = {
   logo: 'https://cdn.shop.example/logo.svg?v=2',
+  icon: 'https://cdn.shop.example/logo.svg?v=2',
   images: 'https://cdn.shop.example',
   colours: ['#ffcc00', '#0d1526'],
   links: [
@@ -41,7 +43,13 @@ const SHOWN = {
   ],
 };
 
-const PLAIN = { logo: undefined, images: undefined, colours: undefined, links: [] };
+const PLAIN = {
+  logo: undefined,
+  icon: undefined,
+  images: undefined,
+  colours: undefined,
+  links: [],
+};
 
 test('every page of a merchant shows the logo, the colour and the links of the merchant’s settings [D-§7]', async ({
   api,

@@ -26,7 +26,7 @@ import {
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 import type { CreatedSubscription } from '../../support/fixtures/subscriptions.ts';
 
-const DAY = /^\d+ \w+ \d{4} \(UTC\)$/;
+const DAY = /^\d+ \w+ \d{4}$/;
 const DAY_MS = 24 * 3_600_000;
 const SIGNER = { publicUrl: PUBLIC_URL, sessionKey: SESSION_KEY };
 
@@ -77,9 +77,9 @@ test('the update page shows the current card and the next payment [D-33]', async
   expect([page.status, headingOf(page)]).toEqual([200, 'Change your card']);
   expect(page.text).toContain('<p class="soft" dir="auto">Tea &lt;b></p>');
   expect(linesOf(page.text)).toEqual([
-    ['Charged today', 'Nothing'],
+    ['Charged today', 'US$0.00'],
     ['Card now', 'Visa ending in 4242'],
-    ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4} \(UTC\)$/)],
+    ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4}$/)],
   ]);
   expect(page.text).toContain('<button type="submit">Save card</button>');
   expect(page.text).not.toContain('Cancel and return');
@@ -101,7 +101,7 @@ test.for(['TRIALING', 'ACTIVE'] as const)(
     expect(refreshOf(page)).toBeUndefined();
     expect(page.text).not.toContain('<a ');
     expect(linesOf(page.text)).toEqual([
-      ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4} \(UTC\)$/)],
+      ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4}$/)],
       ['Merchant', 'Acme Ltd'],
       ['Card', 'Visa ending in 1111'],
       ['Date', expect.stringMatching(DAY)],
@@ -135,7 +135,7 @@ test('the update page says that a new card is charged next while the outcome of 
   const saved = await give(`payment_token=tok_kept_${subscription.subscriptionId}_1111`);
   expect([headingOf(saved), linesOf(saved.text)[0]]).toEqual([
     'Your card was replaced',
-    ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4} \(UTC\)$/)],
+    ['Next payment', expect.stringMatching(/^US\$19\.99 on \d+ \w+ \d{4}$/)],
   ]);
   expect(saved.text).toContain('The payment of US$19.99 that is due is tried with it next.');
   expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
@@ -145,14 +145,14 @@ test('the update page says that a new card is charged next while the outcome of 
   // After a cancellation for the end of the period nothing is charged.
   const body = { subscriptionId: subscription.subscriptionId, atPeriodEnd: true };
   expect((await api.call('POST', '/subscription/merchant/cancel', { body })).status).toBe(200);
-  expect(linesOf((await next.look()).text)[0]).toEqual(['Charged today', 'Nothing']);
+  expect(linesOf((await next.look()).text)[0]).toEqual(['Charged today', 'US$0.00']);
   const receipt = await lookAtOutcome();
   expect(linesOf(receipt.text)[0]).toEqual(['Merchant', 'Acme Ltd']);
   expect(receipt.text).not.toContain('is tried with it next');
 });
 
 test.for([
-  ['insufficient_funds', '28 February 2027 (UTC)'],
+  ['insufficient_funds', '28 February 2027'],
   ['stolen_card', null],
 ] as const)(
   'the receipt of a new card names the next try, if there is one, after its first charge was declined with %s [D-33, D-30, D-34]',
@@ -228,10 +228,7 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
     ['Card now', 'Visa ending in 4242'],
     ['Due since', expect.stringMatching(DAY)],
     ['What happened', 'The card was declined'],
-    [
-      'Next try',
-      expect.stringMatching(/^\d+ \w+ \d{4} at \d\d:\d\d \(UTC\), with the present card$/),
-    ],
+    ['Next try', expect.stringMatching(/^\d+ \w+ \d{4} at \d\d:\d\d, with the present card$/)],
   ]);
   expect(asked.text).toContain('<button type="submit">Save card and pay US$19.99</button>');
 
@@ -268,7 +265,7 @@ test.for([
     const asked = await look();
     const rows = Object.fromEntries(linesOf(asked.text)) as Record<string, string>;
     expect(rows['What happened']).toBe(reason);
-    expect(rows['Next try']).toMatch(nextTry ?? /\(UTC\), with the present card$/);
+    expect(rows['Next try']).toMatch(nextTry ?? /, with the present card$/);
     expect(asked.text).not.toContain(code);
 
     // The page gives no reason for a card that was tried here, because a thief could learn from the reason.

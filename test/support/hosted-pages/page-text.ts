@@ -27,7 +27,7 @@ export const spaced = (text: string): string => text.replaceAll('\u00a0', ' ');
 
 /** The sentence by which the payer permits later charges; undefined without one. */
 export const consentOf = (html: string): string | undefined =>
-  /<p class="soft consent">([^<]*)<\/p>/.exec(html)?.[1];
+  /<p class="soft small consent">([^<]*)<\/p>/.exec(html)?.[1];
 
 /** Label and text of each line of the price list, with ordinary spaces. */
 export function linesOf(html: string): string[][] {

@@ -153,7 +153,8 @@ function readPage(url: string, response: Response, html: string, browser: Browse
     url,
     status: response.status,
     html,
-    title: textOf(root.querySelector('title')) ?? '',
+    /** Without the merchant's name, which follows on each page. */
+    title: (textOf(root.querySelector('title')) ?? '').replace(/ · [^·]*$/, ''),
     /** The text of the element with `role="alert"`, or null. */
     alert: textOf(root.querySelector('[role="alert"]')),
     /** The absolute target of the page's automatic redirect, or null. */

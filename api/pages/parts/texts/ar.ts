@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** Arabic, from right to left. The polite form is the imperative of the singular, as on other payment pages. */
 export const ar: Texts = {
   errorTitle: 'خطأ: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'التواريخ بتوقيت UTC.',
+  amount: 'المبلغ',
   continue: 'متابعة',
   tryAgain: 'إعادة المحاولة',
   openPage: 'فتح الصفحة',
@@ -12,7 +14,6 @@ export const ar: Texts = {
   cancelAndReturn: 'الإلغاء والعودة إلى {name}',
   termsLink: 'الشروط والأحكام',
   supportLink: 'المساعدة والتواصل',
-  nothing: 'لا شيء',
   nothingMoreCharged: 'لم يتم خصم أي مبلغ ولن يتم خصم شيء.',
   paymentReceived: 'شكرًا لك: تم استلام دفعتك',
 
@@ -49,6 +50,7 @@ export const ar: Texts = {
     'تُدخِل بيانات بطاقتك في صفحة تابعة لشركة {company} التي تعالج البطاقات لصالح {name}.',
   enterAtCompanyNow: 'تُدخِل بيانات بطاقتك في صفحة تابعة لشركة {company}.',
   continueToCard: 'المتابعة لإدخال بطاقتك',
+  securedBy: 'محمي بواسطة {company}',
   entryFailedTitle: 'يتعذر إدخال بطاقتك الآن',
   entryFailed: 'لم تُفتح صفحة {company}. لم يتم خصم أي مبلغ ولم يُفقد شيء. أعِد المحاولة بعد لحظات.',
   chargedOnceEntered: 'بمجرد إدخالها، سيتم خصم {amount}.',

@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** German. Addresses the payer with „Sie“. */
 export const de: Texts = {
   errorTitle: 'Fehler: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'Datumsangaben in UTC.',
+  amount: 'Betrag',
   continue: 'Weiter',
   tryAgain: 'Erneut versuchen',
   openPage: 'Seite öffnen',
@@ -12,7 +14,6 @@ export const de: Texts = {
   cancelAndReturn: 'Abbrechen und zurück zu {name}',
   termsLink: 'Geschäftsbedingungen',
   supportLink: 'Hilfe und Kontakt',
-  nothing: 'Nichts',
   nothingMoreCharged: 'Es wurde nichts abgebucht, und es wird auch nichts abgebucht.',
   paymentReceived: 'Vielen Dank: Ihre Zahlung ist eingegangen',
 
@@ -53,6 +54,7 @@ export const de: Texts = {
     'Sie geben Ihre Karte auf einer Seite von {company} ein. {company} verarbeitet Kartenzahlungen für {name}.',
   enterAtCompanyNow: 'Sie geben Ihre Karte auf einer Seite von {company} ein.',
   continueToCard: 'Weiter zur Karteneingabe',
+  securedBy: 'Gesichert durch {company}',
   entryFailedTitle: 'Ihre Karte kann gerade nicht eingegeben werden',
   entryFailed:
     'Die Seite von {company} hat sich nicht geöffnet. Es wurde nichts abgebucht, und es ist nichts verloren. Versuchen Sie es gleich noch einmal.',

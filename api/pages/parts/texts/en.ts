@@ -5,7 +5,9 @@
 export const en = {
   // Every page
   errorTitle: 'Error: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'Dates are in UTC.',
+  amount: 'Amount',
   continue: 'Continue',
   tryAgain: 'Try again',
   openPage: 'Open the page',
@@ -14,7 +16,6 @@ export const en = {
   cancelAndReturn: 'Cancel and return to {name}',
   termsLink: 'Terms and conditions',
   supportLink: 'Help and contact',
-  nothing: 'Nothing',
   nothingMoreCharged: 'Nothing was charged, and nothing will be.',
   paymentReceived: 'Thank you: your payment was received',
 
@@ -53,6 +54,7 @@ export const en = {
   enterAtCompany: 'You enter your card on a page of {company}, which processes cards for {name}.',
   enterAtCompanyNow: 'You enter your card on a page of {company}.',
   continueToCard: 'Continue to enter your card',
+  securedBy: 'Secured by {company}',
   entryFailedTitle: 'Your card cannot be entered right now',
   entryFailed:
     'The page of {company} did not open. Nothing was charged, and nothing is lost. Try again in a moment.',

@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** Spanish. Addresses the payer with «usted». */
 export const es: Texts = {
   errorTitle: 'Error: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'Las fechas están en UTC.',
+  amount: 'Importe',
   continue: 'Continuar',
   tryAgain: 'Volver a intentarlo',
   openPage: 'Abrir la página',
@@ -12,7 +14,6 @@ export const es: Texts = {
   cancelAndReturn: 'Cancelar y volver a {name}',
   termsLink: 'Términos y condiciones',
   supportLink: 'Ayuda y contacto',
-  nothing: 'Nada',
   nothingMoreCharged: 'No se ha cobrado nada ni se cobrará.',
   paymentReceived: 'Gracias: hemos recibido su pago',
 
@@ -50,6 +51,7 @@ export const es: Texts = {
     'Introducirá su tarjeta en una página de {company}, que procesa las tarjetas de {name}.',
   enterAtCompanyNow: 'Introducirá su tarjeta en una página de {company}.',
   continueToCard: 'Continuar para introducir su tarjeta',
+  securedBy: 'Protegido por {company}',
   entryFailedTitle: 'Ahora mismo no se puede introducir su tarjeta',
   entryFailed:
     'La página de {company} no se ha abierto. No se ha cobrado nada ni se ha perdido nada. Inténtelo de nuevo en un momento.',

@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** French. Addresses the payer with « vous ». Before : ? ! and inside « » there is a no-break space. */
 export const fr: Texts = {
   errorTitle: 'Erreur : {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'Les dates sont en UTC.',
+  amount: 'Montant',
   continue: 'Continuer',
   tryAgain: 'Réessayer',
   openPage: 'Ouvrir la page',
@@ -12,7 +14,6 @@ export const fr: Texts = {
   cancelAndReturn: 'Annuler et revenir à {name}',
   termsLink: 'Conditions générales',
   supportLink: 'Aide et contact',
-  nothing: 'Rien',
   nothingMoreCharged: 'Rien n’a été débité et rien ne le sera.',
   paymentReceived: 'Merci : votre paiement a bien été reçu',
 
@@ -51,6 +52,7 @@ export const fr: Texts = {
     'Vous saisissez votre carte sur une page de {company}, qui traite les cartes pour {name}.',
   enterAtCompanyNow: 'Vous saisissez votre carte sur une page de {company}.',
   continueToCard: 'Continuer vers la saisie de la carte',
+  securedBy: 'Sécurisé par {company}',
   entryFailedTitle: 'Votre carte ne peut pas être saisie pour le moment',
   entryFailed:
     'La page de {company} ne s’est pas ouverte. Rien n’a été débité et rien n’est perdu. Réessayez dans un instant.',

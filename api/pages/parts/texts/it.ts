@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** Italian. Addresses the payer with “Lei”. */
 export const it: Texts = {
   errorTitle: 'Errore: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'Le date sono in UTC.',
+  amount: 'Importo',
   continue: 'Continua',
   tryAgain: 'Riprova',
   openPage: 'Apri la pagina',
@@ -12,7 +14,6 @@ export const it: Texts = {
   cancelAndReturn: 'Annulla e torna a {name}',
   termsLink: 'Termini e condizioni',
   supportLink: 'Assistenza e contatti',
-  nothing: 'Niente',
   nothingMoreCharged: 'Non è stato addebitato nulla e nulla sarà addebitato.',
   paymentReceived: 'Grazie: il Suo pagamento è stato ricevuto',
 
@@ -49,6 +50,7 @@ export const it: Texts = {
   enterAtCompany: 'Inserirà la carta su una pagina di {company}, che gestisce le carte per {name}.',
   enterAtCompanyNow: 'Inserirà la carta su una pagina di {company}.',
   continueToCard: 'Continua per inserire la carta',
+  securedBy: 'Protetto da {company}',
   entryFailedTitle: 'In questo momento non è possibile inserire la carta',
   entryFailed:
     'La pagina di {company} non si è aperta. Non è stato addebitato nulla e nulla è andato perso. Riprovi tra un momento.',

@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** Japanese, in the polite form. */
 export const ja: Texts = {
   errorTitle: 'エラー：{title}',
-  dateInUtc: '{date}（UTC）',
+  timeInUtc: '{time}（UTC）',
+  datesInUtc: '日付はUTCです。',
+  amount: '金額',
   continue: '次へ',
   tryAgain: 'もう一度試す',
   openPage: 'ページを開く',
@@ -12,7 +14,6 @@ export const ja: Texts = {
   cancelAndReturn: 'キャンセルして{name}に戻る',
   termsLink: '利用規約',
   supportLink: 'ヘルプとお問い合わせ',
-  nothing: 'なし',
   nothingMoreCharged: '請求は発生していません。今後も請求されることはありません。',
   paymentReceived: 'お支払いを受け付けました。ありがとうございます',
 
@@ -49,6 +50,7 @@ export const ja: Texts = {
     'カード情報は、{name}のカード決済を処理する{company}のページで入力していただきます。',
   enterAtCompanyNow: 'カード情報は{company}のページで入力していただきます。',
   continueToCard: 'カード情報の入力へ進む',
+  securedBy: '{company}による安全な決済',
   entryFailedTitle: '現在カード情報を入力できません',
   entryFailed:
     '{company}のページを開けませんでした。請求は発生しておらず、失われた情報もありません。しばらくしてからもう一度お試しください。',

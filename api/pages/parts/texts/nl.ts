@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** Dutch. Addresses the payer with ‘u’. */
 export const nl: Texts = {
   errorTitle: 'Fout: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'Datums zijn in UTC.',
+  amount: 'Bedrag',
   continue: 'Doorgaan',
   tryAgain: 'Opnieuw proberen',
   openPage: 'Pagina openen',
@@ -12,7 +14,6 @@ export const nl: Texts = {
   cancelAndReturn: 'Annuleren en terug naar {name}',
   termsLink: 'Algemene voorwaarden',
   supportLink: 'Hulp en contact',
-  nothing: 'Niets',
   nothingMoreCharged: 'Er is niets afgeschreven en er wordt ook niets afgeschreven.',
   paymentReceived: 'Bedankt: uw betaling is ontvangen',
 
@@ -50,6 +51,7 @@ export const nl: Texts = {
     'U vult uw kaart in op een pagina van {company}, dat kaartbetalingen verwerkt voor {name}.',
   enterAtCompanyNow: 'U vult uw kaart in op een pagina van {company}.',
   continueToCard: 'Verder om uw kaart in te vullen',
+  securedBy: 'Beveiligd door {company}',
   entryFailedTitle: 'Uw kaart kan nu niet worden ingevuld',
   entryFailed:
     'De pagina van {company} is niet geopend. Er is niets afgeschreven en er is niets verloren. Probeer het zo meteen opnieuw.',

@@ -3,7 +3,9 @@ import type { Texts } from './en.ts';
 /** Portuguese of Brazil. Addresses the payer with “você”, the polite form there. */
 export const pt: Texts = {
   errorTitle: 'Erro: {title}',
-  dateInUtc: '{date} (UTC)',
+  timeInUtc: '{time} (UTC)',
+  datesInUtc: 'As datas estão em UTC.',
+  amount: 'Valor',
   continue: 'Continuar',
   tryAgain: 'Tentar novamente',
   openPage: 'Abrir a página',
@@ -12,7 +14,6 @@ export const pt: Texts = {
   cancelAndReturn: 'Cancelar e voltar para {name}',
   termsLink: 'Termos e condições',
   supportLink: 'Ajuda e contato',
-  nothing: 'Nada',
   nothingMoreCharged: 'Nada foi cobrado nem será cobrado.',
   paymentReceived: 'Obrigado: seu pagamento foi recebido',
 
@@ -49,6 +50,7 @@ export const pt: Texts = {
     'Você digita os dados do cartão em uma página da {company}, que processa os cartões para {name}.',
   enterAtCompanyNow: 'Você digita os dados do cartão em uma página da {company}.',
   continueToCard: 'Continuar para os dados do cartão',
+  securedBy: 'Protegido por {company}',
   entryFailedTitle: 'Não é possível informar seu cartão agora',
   entryFailed:
     'A página da {company} não abriu. Nada foi cobrado e nada foi perdido. Tente novamente em instantes.',
