@@ -10,7 +10,7 @@ export const ACTORS = [
 export type Actor = (typeof ACTORS)[number];
 
 /** The actors that may order a change by a command. */
-export const ORDERERS = ['merchant', 'operator'] as const;
+export const ORDERERS = ['merchant', 'operator', 'payer'] as const;
 export type Orderer = (typeof ORDERERS)[number];
 
 export function askedForBy(actor: Orderer): string {
@@ -18,5 +18,5 @@ export function askedForBy(actor: Orderer): string {
 }
 
 export function ordererName(actor: Orderer): string {
-  return actor === 'operator' ? 'an operator' : 'the merchant';
+  return { merchant: 'the merchant', operator: 'an operator', payer: 'the payer' }[actor];
 }

@@ -58,7 +58,7 @@ export interface AttemptStart {
   trigger: AttemptTrigger;
   /** The command that waits for the outcome; null for a due step. */
   commandId: string | null;
-  /** The merchant or the operator that ordered the attempt. Absent: `trigger` implies the actor. */
+  /** Who ordered the attempt. Absent: `trigger` implies the actor. */
   actor?: Orderer | undefined;
   now: number;
   realNow: number;
@@ -108,7 +108,7 @@ export function attemptPatch(
       lookups: 0,
       lookupAt: start.realNow,
       voidedBy: null,
-      ...(start.actor === 'operator' ? { actor: 'operator' as const } : {}),
+      ...(start.actor === undefined || start.actor === 'merchant' ? {} : { actor: start.actor }),
       ...(sessionId === undefined ? {} : { sessionId }),
     },
   };

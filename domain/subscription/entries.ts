@@ -91,7 +91,7 @@ const DISPUTED: Readonly<Record<DisputeStatus, string>> = {
 };
 
 function orderedBy({ actor }: Entry): string {
-  return askedForBy(actor === 'operator' ? 'operator' : 'merchant');
+  return askedForBy(actor === 'operator' || actor === 'payer' ? actor : 'merchant');
 }
 
 function endedBecause(entry: Entry & { kind: 'ended' }): string {
@@ -161,7 +161,7 @@ function attemptedBecause(attempt: OfAttempt, isWithdrawn?: true): string {
 }
 
 function openedBecause({ trigger, orderedBy: orderer, dateSetBy }: OfAttempt): string {
-  if (trigger === 'manual_retry' && orderer === 'operator') return 'an operator asked for a retry';
+  if (trigger === 'manual_retry' && orderer) return `${ordererName(orderer)} asked for a retry`;
   if (dateSetBy === undefined || dateSetBy === 'retry_plan') return TRIGGERS[trigger][0];
   return dateSetBy === 'payer'
     ? PAYER_REASONS.new_method

@@ -76,7 +76,7 @@ const ORDERED = { commandId: text };
  * a payment method has ended.
  */
 export const DATE_SETTER = oneKindOf('actor', [
-  object({ actor: oneOf(ORDERERS), ...ORDERED }),
+  object({ actor: oneOf(['merchant', 'operator']), ...ORDERED }),
   object({ actor: oneOf(['payer', 'retry_plan']) }),
 ]);
 export type DateSetter = z.infer<typeof DATE_SETTER>;
@@ -113,10 +113,10 @@ const OF_ATTEMPT = object({
   intentId: text,
   attemptNumber: positive,
   trigger: oneOf(ATTEMPT_TRIGGERS),
-  /** The operator ordered the attempt. Absent: `trigger` implies the actor. */
-  orderedBy: oneOf(['operator']).exactOptional(),
+  /** Who ordered the attempt. Absent: `trigger` implies the actor. */
+  orderedBy: oneOf(['operator', 'payer']).exactOptional(),
   /** Who set the date of the attempt, in place of the retry plan. */
-  dateSetBy: oneOf([...ORDERERS, 'payer', 'retry_plan']).exactOptional(),
+  dateSetBy: oneOf([...ORDERERS, 'retry_plan']).exactOptional(),
   /** A person decided the outcome in manual review. */
   byPerson: isTrue.exactOptional(),
 });

@@ -61,7 +61,7 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
   pause: { resumeAt: instant },
   resume: {},
   unpause: { newNextPaymentAt: { ...instant, isRequired: true } },
-  manualRetry: {},
+  manualRetry: { actor: { isValid: (value) => value === 'payer', otherwise: 'must be payer' } },
   authenticatePayment: { checkoutSessionId: requiredText },
   completeCheckout: card,
   replacePaymentMethod: card,

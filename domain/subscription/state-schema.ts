@@ -63,7 +63,7 @@ const OPEN_ATTEMPT = object({
   reviewReason: text.exactOptional(),
   /** Why the latest send did not reach the gateway, which has no charge of the attempt. Absent: it may have one. */
   unsentReason: text.optional(),
-  actor: oneOf(['operator']).exactOptional(),
+  actor: oneOf(['operator', 'payer']).exactOptional(),
   /** The command that voided the attempt, which is not sent any more. A charge that the gateway has already counts. */
   voidedBy: oneOf(['cancel', 'pause', 'replacePaymentMethod']).nullable(),
   /** The session of the hosted page on which the payer caused the attempt. Absent: the payer is absent. */

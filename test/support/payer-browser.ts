@@ -43,7 +43,8 @@ export async function typeCard(page: Page, card: TypedCard = PAYING_CARD): Promi
  */
 export async function payByCard(page: Page, card: TypedCard = PAYING_CARD): Promise<void> {
   await typeCard(page, card);
-  await clickThrough(page, page.getByRole('button'));
+  // Above the form for a new card there may be a button that pays with the saved one.
+  await clickThrough(page, page.getByRole('button').last());
   const waiting = page.locator('script[data-url]');
   do {
     await waiting.waitFor({ state: 'detached' });

@@ -55,7 +55,7 @@ export interface BankConfirmation {
 }
 
 /** What a page says while it asks for details or a card. */
-export interface Asked extends Pick<AskedCard, 'alert' | 'button'> {
+export interface Asked extends Pick<AskedCard, 'alert' | 'again' | 'button'> {
   readonly sale: SaleText;
   readonly bank?: BankConfirmation | null;
 }

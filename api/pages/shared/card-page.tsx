@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { MistypeText } from '../../../domain/payment-method.ts';
 import type { Language } from '../parts/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.tsx';
@@ -70,6 +71,8 @@ export interface AskedCard {
   readonly subject: Payer & { readonly sessionId: string };
   readonly sale: Sale;
   readonly alert: string | null;
+  /** A form that pays with the saved card. Absent, null: none. */
+  readonly again?: ComponentChildren;
   /** Key of the text of the button below the details that are missing. Null: the page asks for a card at once. */
   readonly button: 'continueToPayment' | 'continueToYourCard' | null;
 }
@@ -103,7 +106,7 @@ const changePath = (home: string): string => `${home}?${CHANGE_EMAIL}`;
 function askCard(
   request: PageRequest,
   gateway: CardGateway,
-  { subject, sale, alert, button }: AskedCard,
+  { subject, sale, alert, again = null, button }: AskedCard,
 ): Page {
   const { home, browser, sessionKey, mistypes } = request;
   const { tokeniserUrl, company, openCardEntry } = gateway;
@@ -122,6 +125,7 @@ function askCard(
       formToken: formToken(sessionKey, subject.sessionId),
       company,
       alert,
+      again,
       given,
     };
     return { ...page, content: <EntryPage sale={sale} {...entry} /> };
@@ -135,6 +139,7 @@ function askCard(
     returnUrl: returnUrl(request, home, browser),
     payerName: shownDetails(subject).name ?? '',
     alert: isMistyped ? say('correctFields') : alert,
+    again,
     given,
   };
   return {

@@ -72,7 +72,10 @@ export interface ShownCard {
   readonly lastFourDigit: string;
 }
 
-export function cardText({ say }: Language, { brand, lastFourDigit: digits }: ShownCard): string {
-  const name = BRANDS[brand]?.name ?? brand.charAt(0).toUpperCase() + brand.slice(1);
-  return say('cardEnding', { brand: name, digits });
+export function cardText({ say }: Language, card: ShownCard): string {
+  return say('cardEnding', { brand: brandName(card), digits: card.lastFourDigit });
+}
+
+export function brandName({ brand }: ShownCard): string {
+  return BRANDS[brand]?.name ?? brand.charAt(0).toUpperCase() + brand.slice(1);
 }

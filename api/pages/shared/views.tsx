@@ -45,6 +45,8 @@ export interface Sale extends SaleText {
 interface CardSectionProps {
   readonly sale: Sale;
   readonly alert: string | null;
+  /** A form that pays with the card that is saved, in place of another card. Null without. */
+  readonly again: ComponentChildren;
   readonly given: { readonly email: string; readonly changePath: string } | null;
 }
 
@@ -52,13 +54,15 @@ interface CardSectionProps {
 function CardSection(
   props: CardSectionProps & { hasWrongField?: boolean; children: ComponentChildren },
 ) {
-  const { sale, alert, given, hasWrongField = false } = props;
+  const { sale, alert, again, given, hasWrongField = false } = props;
+  const { say } = sale.language;
   return (
     <Columns sale={sale} alert={alert !== null && <Alert text={alert} hasFocus={!hasWrongField} />}>
-      <h2>{sale.offer.heading ?? sale.language.say('payByCard')}</h2>
+      {again}
+      <h2>{again ? say('orAnotherCard') : (sale.offer.heading ?? say('payByCard'))}</h2>
       {given !== null && (
         <p class="soft small given">
-          <bdi>{given.email}</bdi> <a href={given.changePath}>{sale.language.say('changeEmail')}</a>
+          <bdi>{given.email}</bdi> <a href={given.changePath}>{say('changeEmail')}</a>
         </p>
       )}
       {props.children}
@@ -77,9 +81,9 @@ export function CardPage(
     mistypes: readonly MistypeText[];
   },
 ) {
-  const { sale, alert, given, payerName, mistypes } = props;
+  const { sale, alert, again, given, payerName, mistypes } = props;
   return (
-    <CardSection {...{ sale, alert, given }} hasWrongField={mistypes.length > 0}>
+    <CardSection {...{ sale, alert, again, given }} hasWrongField={mistypes.length > 0}>
       <CardForm
         language={sale.language}
         action={props.tokeniserUrl}
@@ -112,10 +116,10 @@ export function OwnForm(props: FormProps & { children?: ComponentChildren }) {
 export function EntryPage(
   props: CardSectionProps & { action: string; formToken: string; company: string },
 ) {
-  const { sale, alert, given, company, ...form } = props;
+  const { sale, alert, again, given, company, ...form } = props;
   const { say } = sale.language;
   return (
-    <CardSection {...{ sale, alert, given }}>
+    <CardSection {...{ sale, alert, again, given }}>
       <p>
         {say('enterAtCompany', { company, name: sale.merchantName })} {sale.offer.onceEntered}
       </p>

@@ -20,11 +20,18 @@ import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts'
 import { bankLink, isAtBank, isAwaited, isUnconfirmed } from '../shared/bank.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
+import { validateCommand } from '../../../domain/subscription/validate-command.ts';
 import type { Language } from '../parts/language.ts';
 import { endPage } from '../shared/card-page.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Asked, BankConfirmation, CardStage, OwnStage } from '../shared/card-page-kind.ts';
-import { cardText, nextPaymentRows, paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
+import {
+  brandName,
+  cardText,
+  nextPaymentRows,
+  paymentReceipt,
+  savedCardReceipt,
+} from '../shared/receipt.ts';
 import { declineText, REASONS } from '../shared/decline-text.ts';
 import type { Reason } from '../shared/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
@@ -102,7 +109,8 @@ export function askedOf(request: PageRequest, update: MethodUpdate, nowAt: numbe
   const { language } = request;
   return {
     sale: saleOf(language, update, nowAt),
-    alert: alertOf(language, update),
+    alert: alertOf(language, update, nowAt),
+    again: payAgain(request, update, nowAt),
     button: null,
     bank: confirmationAbove(request, update),
   };
@@ -169,7 +177,7 @@ function closedText({ say }: Language, { state, merchantName: name }: MethodUpda
   return { title: say('cannotChangeTitle'), texts: [texts[state.status] ?? say('tryLater')] };
 }
 
-function alertOf(language: Language, update: MethodUpdate): string | null {
+function alertOf(language: Language, update: MethodUpdate, nowAt: number): string | null {
   const { say, join } = language;
   const latest = update.tries.at(-1);
   if (isLatestKept(update.tries)) return join(keptText(language, update), say('useAnotherCard'));
@@ -178,7 +186,8 @@ function alertOf(language: Language, update: MethodUpdate): string | null {
       ? null
       : declineText(language, 'cardDeclined', latest.errorCode);
   }
-  if (confirmationOf(update) !== null || !isLatestUnconfirmed(update)) return null;
+  const wasPaidInVain = isLatestUnconfirmed(update) || isCoolingDown(update, nowAt);
+  if (confirmationOf(update) !== null || !wasPaidInVain) return null;
   return say('dueDeclined', { amount: owedText(language, update) });
 }
 
@@ -193,21 +202,64 @@ function newCardText(language: Language, { newCard: card }: MethodUpdate): strin
 }
 
 function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleText {
-  const { productPage, description, merchantName } = update;
+  const { state, productPage, description, merchantName } = update;
+  const { say } = language;
+  const ownNow = ownTime(update, nowAt);
+  const isDue = chargesNewMethod(state, ownNow) || chargesNewMethodNext(state, ownNow);
   return {
     merchantName,
-    productName: language.say('changeCard'),
+    productName: isDue
+      ? say('amountIsDue', { amount: owedText(language, update) })
+      : say('changeCard'),
     productDescription: productPage?.name ?? description,
-    offer: offerOf(language, update, nowAt),
+    offer: offerOf(language, update, isDue),
     consent: language.say('consentSubscription', { name: merchantName }),
   };
 }
 
+/** The present time, or that of the subscription's test clock. */
+function ownTime({ state }: MethodUpdate, nowAt: number): number {
+  return state.testClockId === null ? nowAt : knownUntil(state);
+}
+
+/** True for four hours after a manual retry. */
+function isCoolingDown(update: MethodUpdate, nowAt: number): boolean {
+  const { status, openAttempt, cooldownUntilAt } = update.state;
+  const isDeclined = status === 'UNPAID' && openAttempt === null;
+  return isDeclined && cooldownUntilAt !== null && ownTime(update, nowAt) < cooldownUntilAt;
+}
+
+/** By the rules of a manual retry. Not after a final decline, nor after a card was tried on the page. */
+export function canPayAgain(update: MethodUpdate, nowAt: number): boolean {
+  const { state, card } = update;
+  const retry = { kind: 'manualRetry', commandId: '' } as const;
+  const isAllowed = validateCommand(state, retry, ownTime(update, nowAt)).ok;
+  const isFresh = update.tries.length === 0 && state.owed?.retriesStopped === false;
+  return isAllowed && isFresh && card !== null;
+}
+
+export const payAgainPath = (home: string, intentId: string): string => `${home}/again/${intentId}`;
+
+function payAgain(request: PageRequest, update: MethodUpdate, nowAt: number) {
+  const { card, state, sessionId } = update;
+  if (card === null || state.owed === null || !canPayAgain(update, nowAt)) return null;
+  return (
+    <OwnForm
+      action={payAgainPath(request.home, state.owed.intentId)}
+      formToken={formToken(request.sessionKey, sessionId)}
+      button={request.language.say('payAgain', {
+        brand: brandName(card),
+        digits: card.lastFourDigit,
+      })}
+    />
+  );
+}
+
 /**
- * Returns the present card, and the amount that a new card is charged at once, or after the open attempt has failed. Else
- * the offer names the date of the next payment.
+ * Returns the present card, and since when the amount is due that a new card is charged at once, or after the open
+ * attempt has failed. Else the offer names the date of the next payment.
  */
-function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer {
+function offerOf(language: Language, update: MethodUpdate, isDue: boolean): Offer {
   const { state, card } = update;
   const { say, money } = language;
   const amount = owedText(language, update);
@@ -216,14 +268,12 @@ function offerOf(language: Language, update: MethodUpdate, nowAt: number): Offer
       ? []
       : [{ label: say('cardNow'), text: cardText(language, card), brand: card.brand }];
   const isUnpaid = state.status === 'UNPAID';
-  const ownNow = state.testClockId === null ? nowAt : knownUntil(state);
-  if (chargesNewMethod(state, ownNow) || chargesNewMethodNext(state, ownNow)) {
+  if (isDue) {
     return {
       heading: say('newCard'),
       action: say('saveCardAndPay', { amount }),
       onceEntered: say('chargedOnceEntered', { amount }),
       lines: [
-        { label: say('chargedToday'), text: say('amountDue', { amount }) },
         ...now,
         ...dueRows(language, update),
         ...(isDunned(state) ? nextTryRows(language, update) : []),

@@ -20,18 +20,22 @@ import {
 } from '../../../runtime/payer-links.ts';
 import {
   askedOf,
+  canPayAgain,
   confirmationOf,
   confirmPath,
   donePage,
   outcomePath,
   owedText,
   paidPage,
+  payAgainPath,
   updateStageOf,
 } from './page.tsx';
 import type { MethodUpdate } from './page.tsx';
 import { DomainError } from '../../../domain/errors.ts';
+import type { Command } from '../../../domain/subscription/commands.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
 import type { Language } from '../parts/language.ts';
+import { pathParam } from '../../http/request.ts';
 import { executeCommand } from '../../routes/subscriptions/command-routes.ts';
 import { seeOther } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
@@ -80,6 +84,21 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
     if (confirmation === 'offered') await begin(deps, update, owed);
     seeOther(ctx, bankPath(home, owed.intentId));
   });
+
+  /** Charges the present card again. Its receipt is at the address of the payment's outcome. */
+  router.post(payAgainPath(updateMethodPath(':token'), ':intentId'), async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened === null) return;
+    const { subject: update, home } = opened;
+    const intentId = pathParam(ctx, 'intentId');
+    const { owed } = update.state;
+    const isOpen = updateStageOf(update, now()) === 'open' && canPayAgain(update, now());
+    if (isOpen && owed?.intentId === intentId) {
+      const commandId = `again:${intentId}:${owed.attempts + 1}`;
+      await executeForPayer(deps, update, { kind: 'manualRetry', commandId, actor: 'payer' });
+    }
+    seeOther(ctx, bankPath(home, encodeURIComponent(intentId)));
+  });
 }
 
 async function findUpdate(deps: ApiDeps, token: string): Promise<MethodUpdate | null> {
@@ -127,17 +146,29 @@ async function canConfirmWithBank(
 
 const PAID = ['SUCCESS', 'REFUNDED', 'PARTIALLY_REFUNDED'];
 
-/**
- * Opens the attempt that the payer confirms. Two clicks open one. A refused command changes nothing.
- * @throws DomainError `service_unavailable` if it is unknown whether the command was executed.
- */
+/** Opens the attempt that the payer confirms. Two clicks open one. */
 async function begin(deps: ApiDeps, update: MethodUpdate, owed: OwedCycle): Promise<void> {
   const commandId = `authenticate:${owed.intentId}:${owed.attempts + 1}`;
   const { sessionId: checkoutSessionId } = update;
   // The bank sends the payer back to the page of the session, so the session must have its row.
   await ensureUpdateSession(deps.db, update, deps.now());
+  await executeForPayer(deps, update, {
+    kind: 'authenticatePayment',
+    commandId,
+    checkoutSessionId,
+  });
+}
+
+/**
+ * A refused command changes nothing, and the page shows the state.
+ * @throws DomainError `service_unavailable` if it is unknown whether the command was executed.
+ */
+async function executeForPayer(
+  deps: ApiDeps,
+  update: MethodUpdate,
+  command: Command,
+): Promise<void> {
   try {
-    const command = { kind: 'authenticatePayment', commandId, checkoutSessionId } as const;
     await executeCommand(deps.workflows, update, command);
   } catch (error) {
     if (!(error instanceof DomainError) || error.code === 'service_unavailable') throw error;

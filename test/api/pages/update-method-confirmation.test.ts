@@ -49,7 +49,7 @@ test.for(['sandbox', 'stripe:acct_removed'])(
     const page = await look();
     expect([page.status, headingOf(page), hasCardForm(page)]).toEqual([
       200,
-      'Change your card',
+      'US$19.99 is due',
       true,
     ]);
     expect(page.text).not.toContain('bank');

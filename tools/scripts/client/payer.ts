@@ -58,7 +58,8 @@ function isReloading(page: Page): page is Page & { refreshUrl: string } {
  * in only the card fields that the form has. A form that only opens the gateway's page has none.
  */
 export async function enterCardOn(page: Page, card: TypedCard = PAYING_CARD): Promise<Page> {
-  const [form] = page.forms;
+  // Above the form for a new card there may be the form that pays with the saved one.
+  const form = page.forms.find(({ button }) => !/^Pay with .* again$/.test(button ?? ''));
   if (!form) throw new Error(`no form on "${page.title}" (${page.status})`);
   const typed: Record<string, string> = {
     'Name on card': card.name,
