@@ -1,6 +1,7 @@
 import type { DeclineCode } from '../domain/declines.ts';
 import type { GatewayDispute } from '../domain/dispute.ts';
 import type { GatewayHint } from '../domain/gateway-hint.ts';
+import type { Locale } from '../domain/locales.ts';
 
 /** A card as the gateway describes it. `gatewayMethodId` is the gateway's id of the card. */
 export interface SavedCard {
@@ -215,6 +216,9 @@ export interface CardEntryRequest {
   readonly cancelUrl: string;
   /** After this time, in epoch ms, we take no card. A gateway may keep its page open longer. */
   readonly expiresAt: number;
+  /** What the payer agrees to, for the gateway's page, which knows no amount. A gateway may cut it. */
+  readonly text: string;
+  readonly locale: Locale;
 }
 
 export type CardEntryOutcome =

@@ -10,6 +10,7 @@ const LEAST_OPEN_MS = 35 * MINUTE_MS;
 const MOST_OPEN_MS = 24 * 60 * MINUTE_MS - 5 * MINUTE_MS;
 /** Pause in ms before a repeat while Stripe still executes an earlier request with the same key. */
 const PAUSE_MS = 200;
+const TEXT_MAX = 1_200;
 /** A repeat is sent only if this time, in ms, is left for its answer. */
 const ANSWER_WITHIN_MS = 3_000;
 
@@ -68,7 +69,7 @@ async function createForFirst<Made>(
 }
 
 function sessionOf(
-  { session, tries, customer, returnUrl, cancelUrl, expiresAt }: CardEntryRequest,
+  { session, tries, customer, returnUrl, cancelUrl, expiresAt, text, locale }: CardEntryRequest,
   nowAt: number,
 ): Stripe.Checkout.SessionCreateParams {
   const minuteAt = nowAt - (nowAt % MINUTE_MS);
@@ -81,6 +82,9 @@ function sessionOf(
     setup_intent_data: { metadata: { session, customerId: customer.id } },
     success_url: `${returnUrl}${separator}payment_token={CHECKOUT_SESSION_ID}`,
     cancel_url: cancelUrl,
+    // Stripe's page is not in Arabic, and takes a text of at most 1,200 characters.
+    locale: locale === 'ar' ? 'auto' : locale,
+    custom_text: { submit: { message: text.slice(0, TEXT_MAX) } },
     expires_at: Math.floor(endsAt / 1_000),
     // Another minute and another card need another page, so both are part of the hash of the parameters.
     metadata: { openedAt: minuteAt, tries },

@@ -39,9 +39,20 @@ describe('a page of Stripe to enter a card', () => {
       customer: null,
       customer_email: 'ada@example.com',
       cancel_url: 'http://127.0.0.1:8080/back',
+      locale: 'de',
+      custom_text: { submit: { message: 'Acme Ltd · Tea · Today: US$19.99' } },
     });
     const { location } = await submitCard(url, '4242424242424242');
     expect(location).toBe(`http://127.0.0.1:8080/return?state=abc&payment_token=${session.id}`);
+  });
+
+  it('has at most 1,200 characters of the text, and in place of Arabic the language of the browser', async ({
+    world,
+  }) => {
+    const text = 'x'.repeat(1_201);
+    const session = await sessionAt(world, await open(world, cardEntry({ text, locale: 'ar' })));
+    expect(session.locale).toBe('auto');
+    expect(session.custom_text.submit?.message).toBe('x'.repeat(1_200));
   });
 
   it('is the same page for two requests at once, and another page after a tried card or a minute', async ({

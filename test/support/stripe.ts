@@ -211,6 +211,8 @@ export function cardEntry(changes: Partial<CardEntryRequest> = {}): CardEntryReq
     returnUrl: 'http://127.0.0.1:8080/return?state=abc',
     cancelUrl: 'http://127.0.0.1:8080/back',
     expiresAt: Date.now() + 86_400_000,
+    text: 'Acme Ltd · Tea · Today: US$19.99',
+    locale: 'de',
     ...changes,
   };
 }

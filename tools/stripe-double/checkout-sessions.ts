@@ -9,7 +9,7 @@ import type { Scope } from './scope.ts';
 import { checkoutSession, setupIntent } from './shapes.ts';
 
 const CREATE_PARAMS =
-  'mode customer customer_creation customer_email payment_method_types success_url cancel_url metadata setup_intent_data client_reference_id expires_at'.split(
+  'mode customer customer_creation customer_email payment_method_types success_url cancel_url metadata setup_intent_data client_reference_id expires_at locale custom_text'.split(
     ' ',
   );
 
@@ -59,11 +59,31 @@ async function create(scope: Scope, { params }: { readonly params: Params }) {
       customer_creation: customerCreation,
       customer_email: text(params, 'customer_email'),
       metadata: metadata(params),
+      locale: text(params, 'locale'),
+      custom_text: customText(params),
       expires_at: expiry(params, now),
       ...(await setup(scope, params, customerId)),
     }),
   );
   return session.body;
+}
+
+/** Only the text beside the page's button. */
+function customText(params: Params) {
+  const given = group(params, 'custom_text');
+  expectOnly(given, ['submit'], 'custom_text');
+  const message = text(group(given, 'submit'), 'message');
+  if (message !== null && message.length > 1_200) {
+    throw invalid('Invalid string: must be at most 1200 characters', {
+      param: 'custom_text[submit][message]',
+    });
+  }
+  return {
+    after_submit: null,
+    shipping_address: null,
+    submit: message === null ? null : { message },
+    terms_of_service_acceptance: null,
+  };
 }
 
 /** `always` creates a customer when the card is saved. Refuses it, and `customer_email`, with `customer`. */

@@ -2,6 +2,7 @@ import type { Stored } from './book.ts';
 
 export function cardPage(session: Stored, error?: string): string {
   const cancelUrl = session.body['cancel_url'];
+  const { submit } = session.body['custom_text'] as { submit: { message: string } | null };
   return page(
     'Checkout',
     `${error === undefined ? '' : `<p role="alert">${escaped(error)}</p>`}
@@ -10,6 +11,7 @@ export function cardPage(session: Stored, error?: string): string {
 <label for="expiry">Expiry</label> <input id="expiry" name="expiry" placeholder="MM / YY" autocomplete="cc-exp" required><br>
 <label for="cvc">CVC</label> <input id="cvc" name="cvc" autocomplete="cc-csc" required><br>
 <label for="name">Cardholder name</label> <input id="name" name="name" autocomplete="cc-name"><br>
+${submit === null ? '' : `<p>${escaped(submit.message)}</p>`}
 <button>Save card</button>
 </form>
 ${typeof cancelUrl === 'string' ? `<a href="${escaped(cancelUrl)}">Back</a>` : ''}`,

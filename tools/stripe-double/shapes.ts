@@ -189,12 +189,6 @@ export function checkoutSession(id: string, created: number, fields: StripeObjec
       customer_email locale payment_intent setup_intent success_url url`),
     automatic_tax: { enabled: false, liability: null, provider: null, status: null },
     custom_fields: [],
-    custom_text: {
-      after_submit: null,
-      shipping_address: null,
-      submit: null,
-      terms_of_service_acceptance: null,
-    },
     livemode: false,
     mode: 'setup',
     payment_method_options: {},

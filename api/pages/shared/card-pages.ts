@@ -35,6 +35,7 @@ import { browserOf, isOwnReturn, returnUrl } from './own-requests.ts';
 import { asksForCard, createOpener, isPastExpiry, isPreview, takesCard } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
+import type { SaleText } from './views.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
 import {
   admitTry,
@@ -192,7 +193,10 @@ function entryRoutes<Subject extends CardSubject>({
     await pages.beforeTry?.(subject);
     // The card must be redeemed at this account, also if the merchant has another one when the payer returns.
     await recordCardPage(deps.db, subject, gateway.name);
-    const entry = { home, subject, ...pages.limitsOf(subject), gateway, language };
+    const browser = browserOf(deps, ctx, home);
+    const request = { ...deps, gateway, language, home, browser, ...NOTHING_TYPED };
+    const { sale } = pages.asked(request, subject);
+    const entry = { home, browser, subject, ...pages.limitsOf(subject), gateway, language, sale };
     sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
   });
 
@@ -206,16 +210,20 @@ function entryRoutes<Subject extends CardSubject>({
 /** A card to be entered. `home`: the path of our page. `expiresAt`: real time, after which we take no card. */
 interface Entry {
   readonly home: string;
+  readonly browser: string;
   readonly subject: CardSubject;
   readonly tries: number;
   readonly expiresAt: number;
   readonly gateway: CardGateway;
   readonly language: Language;
+  readonly sale: SaleText;
 }
+
+const NOTHING_TYPED = { names: [], typed: new Map(), mistypes: [] };
 
 /** Returns the page that leads to the gateway's page, or one with a button that tries again. */
 async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
-  const { home, subject, tries, expiresAt, gateway, language } = entry;
+  const { home, browser, subject, tries, expiresAt, gateway, language, sale } = entry;
   const { merchantId, sessionId, customerId, linkId } = subject;
   const { name, email } = shownDetails(subject);
   const customer = { merchantId, customerId, gateway: gateway.name };
@@ -228,9 +236,11 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
       email: email ?? undefined,
       gatewayMethodId: linkId ? null : await findGatewayMethod(deps.db, customer),
     },
-    returnUrl: returnUrl(deps, home, browserOf(deps, ctx, home)),
+    returnUrl: returnUrl(deps, home, browser),
     cancelUrl: `${deps.publicUrl}${home}`,
     expiresAt,
+    text: entryText(language, sale),
+    locale: language.locale,
   });
   const { say } = language;
   const { company } = gateway;
@@ -244,6 +254,15 @@ async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise
     button: say('tryAgain'),
     action: cardEntryPath(home),
   });
+}
+
+/** Returns the whole offer as one text. The sentences come last, because a gateway may cut a long text. */
+function entryText({ say, join }: Language, sale: SaleText): string {
+  const { merchantName, productName, offer, consent } = sale;
+  const lines = offer.lines.map(({ label, text }) => `${label}: ${text}`);
+  const zone = offer.lines.some(({ isDated }) => isDated) ? [say('datesInUtc')] : [];
+  const sentences = [...zone, offer.onceEntered, ...(consent === null ? [] : [consent])];
+  return [merchantName, productName, ...lines, join(...sentences)].join(' · ');
 }
 
 /** Null if the gateway refuses the request as wrong. */

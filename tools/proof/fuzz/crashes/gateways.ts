@@ -83,6 +83,8 @@ export async function openStripe({ databaseUrl, cacheDir }: GatewayPlaces) {
         returnUrl: `${RETURN_ORIGIN}/back`,
         cancelUrl: RETURN_ORIGIN,
         expiresAt: Date.now() + DAY_MS,
+        text: 'Tea',
+        locale: 'en',
       });
       if (opened?.kind !== 'redirect') throw new Error('no card page');
       return post(opened.url, { name: 'Ada', number, expiry: '12 / 34', cvc: '123' });
