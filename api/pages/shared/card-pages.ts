@@ -2,15 +2,14 @@ import type { Context } from '../../http/request.ts';
 import { bankRoutes, isAtBank, lookUp, withBankAbove } from './bank.tsx';
 import {
   askPayer,
-  cardEntryPath,
   cardGatewayOf,
   confirmPage,
   endPage,
-  leavePage,
   processingPage,
   saleOf,
 } from './card-page.tsx';
-import type { CardGateway, PageRequest } from './card-page.tsx';
+import type { PageRequest } from './card-page.tsx';
+import { entryRoutes, straightToGateway } from './card-entry.ts';
 import type {
   CardPages,
   CardRoutes,
@@ -24,32 +23,19 @@ import {
   forgetDetails,
   hasProblem,
   keptDetails,
-  missingDetails,
   readDetails,
   refuseDetails,
-  shownDetails,
   valuesOf,
 } from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
-import { browserOf, isOwnReturn, returnUrl } from './own-requests.ts';
+import { browserOf, isOwnReturn } from './own-requests.ts';
 import { asksForCard, createOpener, isPastExpiry, isPreview, takesCard } from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
-import type { SaleText } from './views.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
-import {
-  admitTry,
-  declineTry,
-  findTry,
-  recordCardPage,
-  tryKey,
-} from '../../../db/repositories/checkouts/tries.ts';
-import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
-import { GatewayRejectedRequest } from '../../../gateways/port.ts';
-import type { CardEntryRequest } from '../../../gateways/port.ts';
+import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
 import type { Language } from '../parts/language.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { logFailure } from '../../http/every-request.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import { bankPath } from '../../../runtime/payer-links.ts';
@@ -93,6 +79,11 @@ export function cardPageRoutes<Subject extends CardSubject>(
       if (!isPreview(ctx)) await pages.opened?.(subject);
     }
     const names = pages.fillIn ? askedDetails(ctx, subject) : [];
+    const straight = await straightToGateway({ deps, limits, pages }, ctx, {
+      opened: { subject, home, outcome, language },
+      names,
+    });
+    if (straight !== null) return sendPage(deps, ctx, straight);
     const typed = keptDetails(deps, ctx, home, names);
     sendPage(deps, ctx, await pageOf(ctx, { subject, home, outcome, language }, names, typed));
   });
@@ -165,124 +156,6 @@ function stagePage<Subject extends CardSubject>(
     case 'kept':
     case 'closed':
       return pages.ownPage(language, subject, stage);
-  }
-}
-
-function entryRoutes<Subject extends CardSubject>({
-  router,
-  deps,
-  limits,
-  pages,
-  open: openPage,
-  openForm,
-}: CardRoutes<Subject>): void {
-  const path = cardEntryPath(pages.pathOf(':token'));
-
-  router.post(path, async (ctx) => {
-    const opened = await openForm(ctx);
-    if (opened === null) return;
-    const { subject, home, outcome, language } = opened;
-    const hasDetails = !pages.fillIn || missingDetails(subject).length === 0;
-    const isAsked =
-      asksForCard(pages, subject) && takesCard(pages, subject, deps.now()) && hasDetails;
-    const gateway = isAsked ? await cardGatewayOf(deps, subject.merchantId) : null;
-    if (!gateway?.openCardEntry) return seeOther(ctx, outcome);
-    await limits.expectFewDeclines(ctx, subject);
-    await limits.countOpening(ctx, subject);
-    // If the payer never returns, the gateway's event names the session, so the session must have its row.
-    await pages.beforeTry?.(subject);
-    // The card must be redeemed at this account, also if the merchant has another one when the payer returns.
-    await recordCardPage(deps.db, subject, gateway.name);
-    const browser = browserOf(deps, ctx, home);
-    const request = { ...deps, gateway, language, home, browser, ...NOTHING_TYPED };
-    const { sale } = pages.asked(request, subject);
-    const entry = { home, browser, subject, ...pages.limitsOf(subject), gateway, language, sale };
-    sendPage(deps, ctx, await openCardEntry(deps, ctx, entry));
-  });
-
-  /** For a GET of the form's address, for example from the address bar. */
-  router.get(path, async (ctx) => {
-    const { subject, home } = await openPage(ctx);
-    if (subject !== null) seeOther(ctx, home);
-  });
-}
-
-/** A card to be entered. `home`: the path of our page. `expiresAt`: real time, after which we take no card. */
-interface Entry {
-  readonly home: string;
-  readonly browser: string;
-  readonly subject: CardSubject;
-  readonly tries: number;
-  readonly expiresAt: number;
-  readonly gateway: CardGateway;
-  readonly language: Language;
-  readonly sale: SaleText;
-}
-
-const NOTHING_TYPED = { names: [], typed: new Map(), mistypes: [] };
-
-/** Returns the page that leads to the gateway's page, or one with a button that tries again. */
-async function openCardEntry(deps: ApiDeps, ctx: Context, entry: Entry): Promise<Page> {
-  const { home, browser, subject, tries, expiresAt, gateway, language, sale } = entry;
-  const { merchantId, sessionId, customerId, linkId } = subject;
-  const { name, email } = shownDetails(subject);
-  const customer = { merchantId, customerId, gateway: gateway.name };
-  const opened = await open(deps, ctx, gateway, {
-    session: sessionId,
-    tries,
-    customer: {
-      id: customerId,
-      name: name ?? undefined,
-      email: email ?? undefined,
-      gatewayMethodId: linkId ? null : await findGatewayMethod(deps.db, customer),
-    },
-    returnUrl: returnUrl(deps, home, browser),
-    cancelUrl: `${deps.publicUrl}${home}`,
-    expiresAt,
-    text: entryText(language, sale),
-    locale: language.locale,
-  });
-  const { say } = language;
-  const { company } = gateway;
-  if (opened?.kind === 'redirect') {
-    const title = say('continueTo', { name: company });
-    return leavePage(language, title, say('enterAtCompanyNow', { company }), opened.url);
-  }
-  return confirmPage({ ...deps, language }, 503, sessionId, {
-    title: say('entryFailedTitle'),
-    text: say('entryFailed', { company }),
-    button: say('tryAgain'),
-    action: cardEntryPath(home),
-  });
-}
-
-/** Returns the whole offer as one text. The sentences come last, because a gateway may cut a long text. */
-function entryText({ say, join }: Language, sale: SaleText): string {
-  const { merchantName, productName, offer, consent } = sale;
-  const lines = offer.lines.map(({ label, text }) => `${label}: ${text}`);
-  const zone = offer.lines.some(({ isDated }) => isDated) ? [say('datesInUtc')] : [];
-  const sentences = [...zone, offer.onceEntered, ...(consent === null ? [] : [consent])];
-  return [merchantName, productName, ...lines, join(...sentences)].join(' · ');
-}
-
-/** Null if the gateway refuses the request as wrong. */
-async function open(
-  { logger }: Pick<ApiDeps, 'logger'>,
-  ctx: Context,
-  { name, openCardEntry: send }: CardGateway,
-  request: CardEntryRequest,
-) {
-  try {
-    const outcome = (await send?.(request)) ?? null;
-    if (outcome !== null && outcome.kind !== 'redirect') {
-      const { requestId } = ctx.state;
-      logger.warn({ requestId, gateway: name, ...outcome }, 'the gateway opened no card page');
-    }
-    return outcome;
-  } catch (error) {
-    if (!(error instanceof GatewayRejectedRequest)) throw error;
-    logFailure(logger, ctx, error);
-    return null;
   }
 }
 

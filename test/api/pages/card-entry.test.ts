@@ -172,6 +172,39 @@ test('one IP address can press the button to Stripe’s card page of a merchant 
   for (let opened = 0; opened < 31; opened += 1) expect((await press()).status).toBe(503);
 });
 
+test('a person’s browser goes straight to Stripe’s page when our page asks nothing, and a bot, a way back and a payer without a name do not [D-11]', async ({
+  createApi,
+}) => {
+  const texts: string[] = [];
+  const openCardEntry = async ({ text, locale, cancelUrl }: CardEntryRequest) => {
+    texts.push(`${locale}, ${cancelUrl}: ${text}`);
+    return { kind: 'redirect', url: 'https://stripe.example/card' } as const;
+  };
+  const api = await createApi({ gateways: oneGateway({ ...stripe, name: 'fake', openCardEntry }) });
+  const person = { headers: { 'sec-fetch-dest': 'document' } };
+  const { fwdUrl } = await createSubscription(api, { cycleCount: 1, description: 'Tea' });
+  const { pathname: path } = new URL(fwdUrl);
+  const straight = await browse(api, path, person);
+  expect(straight.text).toContain('https://stripe.example/card');
+  expect(straight.text).toContain('As soon as you have entered it, US$19.99 is charged.');
+  expect(texts).toEqual([
+    `en, ${fwdUrl}?back: Acme Ltd · Tea · Today: US$19.99 · In all: US$19.99 in 1 payment · ` +
+      'As soon as you have entered it, US$19.99 is charged. By continuing, you allow Acme Ltd to ' +
+      'charge this card later for payments that you agree with them, until you withdraw this permission.',
+  ]);
+  const unnamed = await createSubscription(api, { customerDetails: {} });
+  for (const page of [
+    await browse(api, path),
+    await browse(api, path, { headers: { ...person.headers, 'sec-purpose': 'prefetch' } }),
+    await browse(api, `${path}?back`, person),
+    await browse(api, new URL(unnamed.fwdUrl).pathname, person),
+  ]) {
+    expect([page.status, page.text.includes('stripe.example')]).toEqual([200, false]);
+  }
+  await browse(api, `${path}/return?payment_error=card_declined&payment_error_id=1`, person);
+  expect(texts).toHaveLength(1);
+});
+
 test('the payer of a link is not sent to Stripe as the customer of the link, whose e-mail Stripe would show [D-37]', async ({
   createApi,
 }) => {
