@@ -6,7 +6,7 @@ const MOST = 40;
  * The same while payers or merchants wait: Temporal gives their task to a worker first; but within a worker all tasks share
  * the time, so with more of them a caller waits longer.
  */
-const BESIDE_CALLERS = 12;
+const BESIDE_CALLERS = 6;
 /** How long a caller's task lowers the number. */
 const CALLERS_MS = 5_000;
 

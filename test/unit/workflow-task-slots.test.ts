@@ -45,18 +45,18 @@ test('without callers forty workflow tasks are executed at once', async () => {
   expect(given).toEqual(upTo(41));
 });
 
-test('from a task of a caller on, twelve tasks are executed at once for five seconds', async () => {
+test('from a task of a caller on, six tasks are executed at once for five seconds', async () => {
   const { clock, slots } = besideCallers();
   const { given } = ask(slots, 50);
   await turn();
-  expect(given).toEqual(upTo(12));
+  expect(given).toEqual(upTo(6));
 
   clock.now = 3_000;
   slots.serveCaller();
   clock.now = 7_999;
   slots.releaseSlot();
   await turn();
-  expect(given).toEqual(upTo(13));
+  expect(given).toEqual(upTo(7));
   clock.now = 8_000;
   slots.releaseSlot();
   await turn();
@@ -65,18 +65,18 @@ test('from a task of a caller on, twelve tasks are executed at once for five sec
 
 test('beside callers the other tasks follow in their order', async () => {
   const { slots } = besideCallers();
-  const { given } = ask(slots, 14);
+  const { given } = ask(slots, 8);
   await turn();
-  expect(given).toEqual(upTo(12));
+  expect(given).toEqual(upTo(6));
   expect(slots.tryReserveSlot()).toBeNull();
 
   slots.releaseSlot();
   await turn();
-  expect(given).toEqual(upTo(13));
+  expect(given).toEqual(upTo(7));
   slots.releaseSlot();
   slots.releaseSlot();
   await turn();
-  expect(given).toEqual(upTo(14));
+  expect(given).toEqual(upTo(8));
   expect(slots.tryReserveSlot()).not.toBeNull();
   expect(slots.tryReserveSlot()).toBeNull();
 });
@@ -88,15 +88,15 @@ test('beside callers a task lends its slot while it waits for a gateway, up to 4
   const request = () => slots.lendDuring(() => new Promise<void>((done) => answers.push(done)));
   const requests = [request()];
   await turn();
-  expect(given).toEqual(upTo(13));
+  expect(given).toEqual(upTo(7));
   for (let number = 2; number <= 50; number += 1) requests.push(request());
   await turn();
   expect(given).toEqual(upTo(40));
 
   for (const answer of answers) answer();
   await Promise.all(requests);
-  // 40 tasks are at work: the next one follows when only eleven are left.
-  for (let ended = 1; ended <= 28; ended += 1) slots.releaseSlot();
+  // 40 tasks are at work: the next one follows when only five are left.
+  for (let ended = 1; ended <= 34; ended += 1) slots.releaseSlot();
   await turn();
   expect(given).toEqual(upTo(40));
   slots.releaseSlot();
@@ -108,23 +108,23 @@ test('a failed request gives the slot back', async () => {
   const { slots } = besideCallers();
   const failed = slots.lendDuring(() => Promise.reject(new Error('no connection')));
   await expect(failed).rejects.toThrow('no connection');
-  const { given } = ask(slots, 13);
+  const { given } = ask(slots, 7);
   await turn();
-  expect(given).toEqual(upTo(12));
+  expect(given).toEqual(upTo(6));
 });
 
 test('a poll that is cancelled while it waits for a slot, or before the SDK has received its slot, takes none', async () => {
   const { slots } = besideCallers();
-  const heard = ask(slots, 11);
+  const heard = ask(slots, 5);
   const [unheard, waiting] = [new AbortController(), new AbortController()];
-  const twelfth = ask(slots, 1, unheard.signal);
-  const thirteenth = ask(slots, 1, waiting.signal);
+  const sixth = ask(slots, 1, unheard.signal);
+  const seventh = ask(slots, 1, waiting.signal);
   await turn();
-  expect([heard.given.length, twelfth.given, thirteenth.given]).toEqual([11, [1], []]);
+  expect([heard.given.length, sixth.given, seventh.given]).toEqual([5, [1], []]);
 
   waiting.abort();
   await turn();
-  expect(thirteenth.refused).toEqual([1]);
+  expect(seventh.refused).toEqual([1]);
   unheard.abort();
   const { given } = ask(slots, 2);
   await turn();
