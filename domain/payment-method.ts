@@ -51,6 +51,16 @@ export const CARD_TRIES_MAX = { live: 5, test: 100 } as const;
 export const cardExpiresAt = (card: { expiryMonth: number; expiryYear: number }): number =>
   Date.UTC(card.expiryYear, card.expiryMonth, 1);
 
+/** The number of digits of a card number. */
+export const NUMBER_DIGITS = { min: 12, max: 19 };
+
+/** The same for each network whose numbers all have one length. */
+export const NETWORK_DIGITS = [
+  { prefix: /^3[47]/, digits: 15 },
+  { prefix: /^5[1-5]|^2[2-7]/, digits: 16 },
+  { prefix: /^4/, digits: 16 },
+];
+
 export type CardField = 'number' | 'expiry' | 'cvc';
 
 /** The typing errors that the gateway reports, each with its field. Each is also the key of the page's text. */

@@ -1,5 +1,5 @@
 import type { DeclineCode } from '../../domain/declines.ts';
-import { cardExpiresAt } from '../../domain/payment-method.ts';
+import { cardExpiresAt, NETWORK_DIGITS, NUMBER_DIGITS } from '../../domain/payment-method.ts';
 import type { CardField, MistypeText } from '../../domain/payment-method.ts';
 import { testCard } from './test-cards.ts';
 import type { TestCard } from './test-cards.ts';
@@ -56,15 +56,6 @@ export function readCard(typed: TypedCard, now: number): CardReading {
     ...expiry,
   };
 }
-
-const NUMBER_DIGITS = { min: 12, max: 19 };
-
-/** The number of digits for each network whose card numbers all have the same length. */
-const NETWORK_DIGITS = [
-  { prefix: /^3[47]/, digits: 15 },
-  { prefix: /^5[1-5]|^2[2-7]/, digits: 16 },
-  { prefix: /^4/, digits: 16 },
-];
 
 function numberMistype(number: string): MistypeText | null {
   if (number === '') return 'numberMissing';

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { render } from 'preact-render-to-string';
+import { NETWORK_DIGITS, NUMBER_DIGITS } from '../../../domain/payment-method.ts';
 import { BRANDS, BrandMark, FOURS } from './brands.tsx';
 
 /** A script inside a page. Every page also works without its script. */
@@ -18,10 +19,13 @@ const BRAND_ROWS = Object.entries(BRANDS).map(
     `[${String(first)}, ${String(groups)}, '${render(<BrandMark brand={id} />)}${name}']`,
 );
 
+/** The same: first digits, and the number of digits. */
+const NETWORK_ROWS = NETWORK_DIGITS.map(({ prefix, digits }) => `[${String(prefix)}, ${digits}]`);
+
 /**
  * Groups the digits of the card number as on the card, and shows the brand. Never adds, removes or reorders digits.
- * Leaves a number with a letter unchanged. Keeps a mistyped card on the page, which only loses it by sending it, and marks
- * the wrong fields as the gateway's answer does. Marks the button as busy after the first click.
+ * Leaves a number with a letter unchanged. Marks the wrong fields of a mistyped card, and does not send it, because the page
+ * that comes back has no card number. Marks the button as busy after the first click.
  */
 export const CARD_SCRIPT = pageScript(`{
 const field = document.getElementById('number');
@@ -55,12 +59,13 @@ const { title } = document;
 // The digits of Japanese, Arabic and Persian keyboards.
 const read = (name) => form[name].value.normalize('NFKC').trim()
   .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (digit) => digit.charCodeAt(0) % 16);
+const networks = [${NETWORK_ROWS.join()}];
 const numberError = (number) => {
   if (!number) return 'numberMissing';
   if (/\\D/.test(number)) return 'numberUnreadable';
-  const [least, most] = /^3[47]/.test(number) ? [15, 15] : /^(4|5[1-5]|2[2-7])/.test(number) ? [16, 16] : [12, 19];
-  if (number.length < least) return 'numberTooShort';
-  if (number.length > most) return 'numberTooLong';
+  const [, length] = networks.find(([first]) => first.test(number)) || [];
+  if (number.length < (length || ${NUMBER_DIGITS.min})) return 'numberTooShort';
+  if (number.length > (length || ${NUMBER_DIGITS.max})) return 'numberTooLong';
   const sum = [...number].reverse().reduce((sum, digit, at) => sum + [...String(digit * (1 + at % 2))].reduce((a, b) => +a + +b, 0), 0);
   // One of the test cards that the page lists has a wrong check digit on purpose.
   const isListed = document.querySelector('.note')?.textContent.includes(number.replace(${FOURS}, '$& '));
