@@ -79,7 +79,7 @@ export const INSTANT_PROBLEM = 'must be epoch milliseconds before the year 2200'
 /** Seconds since 1970 from 2001-09-09 until 2286. As ms they are in the first 116 days of 1970, which no caller means. */
 const SECONDS = { from: 1_000_000_000, to: 10_000_000_000 };
 
-/** Returns what is wrong with an instant that a caller gave, also one in seconds; null if nothing is. */
+/** Returns why a caller's value is no instant, for example because it is in seconds; null if it is one. */
 export function instantProblem(value: unknown): string | null {
   if (!isInstant(value)) return INSTANT_PROBLEM;
   const isInSeconds = value >= SECONDS.from && value < SECONDS.to;

@@ -99,7 +99,7 @@ function limitConnecting(socket: Socket, connected: 'connect' | 'secureConnect')
     const late = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
     if (!isOver) socket.destroy(late);
   };
-  // In a process that stood still, a connection may be made and not seen yet.
+  // After a standstill of the process, the timer may end before the event of a connection that was made in time.
   const timer = setTimeout(() => setImmediate(fail), CONNECT_TIMEOUT_MS);
   for (const end of [connected, 'close']) {
     socket.once(end, () => {

@@ -65,7 +65,7 @@ type RequestCount = Required<Pick<Settlement, 'withoutOutcome'>>;
 /** `moved`: no request was sent. */
 const OUTCOMES: readonly string[] = ['succeeded', 'declined', 'withdrawn', 'moved'];
 
-/** Counts a request whose answer, or its lack, left the outcome open. */
+/** Counts a request after which the outcome is still unknown. */
 async function counted<Answer extends { kind: string }>(
   count: RequestCount,
   request: () => Promise<Answer>,

@@ -52,9 +52,9 @@ export function createWebhookSender(
       maxHeaderSize: HEADERS_LIMIT_BYTES,
       signal,
     });
-    // After the status, which alone decides, an error has no other listener.
+    // The status alone decides. An error after it has no other listener.
     request.on('error', () => undefined).end(body);
-    // Node closes a connection that switches the protocol without an error.
+    // Without a listener of `upgrade`, Node closes the connection of an answer 101 and reports no error.
     const answers = ['response', 'upgrade'].map((event) => once(request, event, { signal }));
     const [answer] = (await Promise.race(answers).catch((error: { code?: string }) => {
       // The endpoint may have closed the kept connection before this request reached it.

@@ -16,8 +16,8 @@ import type { Explained } from './explanation.ts';
 const ROWS_MAX = 100_000;
 
 /**
- * Returns the ids of the subscriptions with this id, receipt or e-mail address, or of the payment with this intent id,
- * gateway key, or gateway's id of a charge or refund.
+ * Returns the ids of the subscriptions with this receipt or e-mail address, or with a payment that has this intent id,
+ * gateway key, receipt, or id of a charge or refund. The id of a subscription is returned without a search.
  */
 export async function findSubscriptionIds(db: Db, given: string): Promise<string[]> {
   // The search below reads whole tables.

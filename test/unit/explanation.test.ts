@@ -5,7 +5,7 @@ import { subscribed } from '../support/simulation.ts';
 
 const { state, now } = subscribed('2026-01-10');
 
-test('an edited amount is told in its currency [D-§7]', () => {
+test('the text of an edit has the amount with its currency [D-§7]', () => {
   const edit = { kind: 'edited', version: 2, at: now, actor: 'merchant', commandId: 'c' } as const;
   expect(textOf({ ...edit, amountMinor: 2_499 }, state.terms).what).toBe(
     'edited: amount 24.99 USD',

@@ -41,7 +41,7 @@ test('explain finds a subscription by every id of its payment, its receipt and i
   }
 });
 
-test('explain lists the subscriptions if several match, and names what has none [D-§7]', async ({
+test('explain lists the ids of several subscriptions with one receipt, and refuses a text that matches none [D-§7]', async ({
   api,
 }) => {
   const made = [
