@@ -19,6 +19,7 @@ import {
   writeLookup,
 } from '../db/repositories/subscriptions/write-change.ts';
 import type { NotMoved, Transition } from '../db/repositories/subscriptions/write-change.ts';
+import { datedAdvice } from '../domain/declines.ts';
 import { withUpdateLink } from '../domain/events.ts';
 import type { StreamRef } from '../domain/events.ts';
 import type { Settlement } from '../domain/settlement.ts';
@@ -226,7 +227,7 @@ async function settle(
 ): Promise<ChargeAttemptResult> {
   return deps.db.transaction(async (tx): Promise<ChargeAttemptResult> => {
     const { nowAt, realNowAt } = input;
-    const outcome = await outcomeOf(tx, state, settlement);
+    const outcome = await outcomeOf(tx, state, settlement, nowAt);
     const applied = applyOutcome(state, outcome, nowAt, realNowAt);
     const { change, place } = completeChange(deps, applied, realNowAt);
     const result = resultOf(state.openAttempt, outcome, change.state);
@@ -256,20 +257,22 @@ async function outcomeOf(
   tx: Db,
   { merchantId }: ChargeableState,
   settlement: Settlement,
+  nowAt: number,
 ): Promise<AttemptOutcome> {
   const { kind } = settlement;
   switch (kind) {
     case 'succeeded':
       return settlement.byPerson ? { kind, byPerson: true } : { kind };
     case 'declined': {
-      const { code, gatewayCode, retry, byPerson, isWithdrawn } = settlement;
+      const { code, gatewayCode, networkCode, advice, byPerson, isWithdrawn } = settlement;
       return {
         kind,
         code,
         ...(isWithdrawn && { isWithdrawn }),
         ...(byPerson && { byPerson }),
         ...(typeof gatewayCode === 'string' && { gatewayCode }),
-        ...(retry === 'never' && { retry }),
+        ...(typeof networkCode === 'string' && { networkCode }),
+        ...(advice && { advice: datedAdvice(advice, nowAt) }),
         retryPlan: await loadRetryPlan(tx, merchantId),
       };
     }

@@ -475,6 +475,11 @@ export type Charge = {
     errorMessage?: string;
     gatewayCode?: string;
     /**
+     * Code of the card network or the bank for the decline, if the gateway reports it.
+     */
+    networkCode?: string;
+    advice?: RetryAdvice;
+    /**
      * Real time at which the outcome was recorded.
      */
     settledAt?: string;
@@ -493,7 +498,7 @@ export type ChargeCause = {
     text: string;
     actor: Actor;
     /**
-     * `due_date`: date `index` of the calendar that began at `anchor`. `retry_plan`: retry `retry` of `retries`. `set_date`: a command or a new payment method had set the date. `command`: a manual retry. `adopted`: it was copied from the book of the payment gateway after a restore.
+     * `due_date`: date `index` of the calendar that began at `anchor`. `retry_plan`: retry `retry` of `retries`. `set_date`: a command, a new payment method or the bank’s advice had set the date. `command`: a manual retry. `adopted`: it was copied from the book of the payment gateway after a restore.
      */
     rule: 'due_date' | 'retry_plan' | 'set_date' | 'command' | 'payer' | 'adopted';
     /**
@@ -538,7 +543,21 @@ export type ChargeStatus = 'SUCCESS' | 'FAILED' | 'PENDING';
 /**
  * Why the payment was declined.
  */
-export type DeclineCode = 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked';
+export type DeclineCode = 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'card_not_supported' | 'limit_exceeded';
+
+/**
+ * What the bank advised about another try.
+ */
+export type RetryAdvice = {
+    /**
+     * `never`: no other try with this payment method. `new_details_needed`: none before the payer gives new details. `not_before`: none before an instant.
+     */
+    kind: 'never' | 'new_details_needed' | 'not_before';
+    /**
+     * The instant of `not_before`.
+     */
+    notBefore?: string;
+};
 
 export type Refund = {
     /**
@@ -652,11 +671,19 @@ export type ScriptEntry = {
     /**
      * Outcome of the next attempts. With `at` or `cycle`.
      */
-    outcome?: 'paid' | 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | null;
+    outcome?: 'paid' | 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'card_not_supported' | 'limit_exceeded' | null;
     /**
      * Number of attempts with the outcome. Default: 1.
      */
     times?: number | null;
+    /**
+     * What the bank advises about another try. `never`: no other try with this payment method. `new_details_needed`: none before the payer gives new details. `not_before`: none before an instant. Default: nothing.
+     */
+    advice?: 'never' | 'new_details_needed' | 'not_before' | null;
+    /**
+     * Hours from the decline to that instant. Only with `not_before`.
+     */
+    waitHours?: number | null;
     /**
      * A command, with the fields of its request. With `at`.
      */
@@ -1137,7 +1164,7 @@ export type ChargeSubscriptionOnceAnswer = {
     /**
      * Null on success.
      */
-    errorCode: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'payment_outcome_pending' | null;
+    errorCode: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'card_not_supported' | 'limit_exceeded' | 'payment_outcome_pending' | null;
     /**
      * Null on success.
      */
@@ -1186,7 +1213,7 @@ export type ChargeTokenisedPaymentMethodAnswer = {
     /**
      * Present only when the charge has not succeeded.
      */
-    errorCode?: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'payment_outcome_pending';
+    errorCode?: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'card_not_supported' | 'limit_exceeded' | 'payment_outcome_pending';
 };
 
 export type CreateIntentRequest = {
@@ -2079,11 +2106,19 @@ export type DeclineNextRequest = {
     /**
      * The `errorCode` of the declined charges.
      */
-    code: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked';
+    code: 'card_declined' | 'insufficient_funds' | 'expired_card' | 'invalid_cvc' | 'incorrect_card_number' | 'lost_card' | 'stolen_card' | 'fraudulent' | 'authentication_required' | 'processing_error' | 'issuer_unavailable' | 'payment_method_removed' | 'account_closed' | 'authorisation_revoked' | 'card_not_supported' | 'limit_exceeded';
     /**
      * Number of charges to decline. Default: 1.
      */
     count?: number | null;
+    /**
+     * What the bank advises about another try. `never`: no other try with this payment method. `new_details_needed`: none before the payer gives new details. `not_before`: none before an instant. Default: nothing.
+     */
+    advice?: 'never' | 'new_details_needed' | 'not_before' | null;
+    /**
+     * Hours from the decline to that instant. Only with `not_before`.
+     */
+    waitHours?: number | null;
 };
 
 export type GetDocumentAnswer = {

@@ -13,6 +13,8 @@ export const DECLINES = {
   payment_method_removed: 'The payment method no longer exists.',
   account_closed: 'The account behind the card is closed.',
   authorisation_revoked: 'The payer withdrew the permission to charge this card.',
+  card_not_supported: 'The card does not allow this kind of payment.',
+  limit_exceeded: 'The card has reached its limit of payments.',
 } as const;
 
 export type DeclineCode = keyof typeof DECLINES;
@@ -27,8 +29,9 @@ export function declineMessage(code: string | null): string | null {
   return isDeclineCode(code) ? DECLINES[code] : null;
 }
 
-/** Automatic retries stop at these declines, and when the gateway forbids another try. */
+/** Automatic retries stop at these declines, and when the bank advises so. */
 const STOPS_RETRIES: readonly string[] = [
+  'expired_card',
   'incorrect_card_number',
   'lost_card',
   'stolen_card',
@@ -37,9 +40,28 @@ const STOPS_RETRIES: readonly string[] = [
   'payment_method_removed',
   'account_closed',
   'authorisation_revoked',
+  'card_not_supported',
 ] satisfies DeclineCode[];
 
+/** What the bank advises about another try with the same payment method, beside `not_before`. */
+export const STOPPING_ADVICE = ['never', 'new_details_needed'] as const;
+
+type StoppingAdvice = { kind: (typeof STOPPING_ADVICE)[number] };
+
+/** The bank's advice as a gateway reports it, which knows no test clock. Its wait begins with the decline. */
+export type StatedAdvice = StoppingAdvice | { kind: 'not_before'; waitMs: number };
+
+/** `at`: the bank does not want another try before this instant, in the time of the subscription. */
+export type RetryAdvice = StoppingAdvice | { kind: 'not_before'; at: number };
+
+/** Dates the advice of a decline at `declinedAt`. */
+export function datedAdvice(stated: StatedAdvice, declinedAt: number): RetryAdvice {
+  return stated.kind === 'not_before'
+    ? { kind: stated.kind, at: declinedAt + stated.waitMs }
+    : stated;
+}
+
 /** True when no automatic retry may follow this decline until the payment method changes. */
-export function stopsAutomaticRetries(code: string): boolean {
-  return STOPS_RETRIES.includes(code);
+export function stopsAutomaticRetries(code: string, advice?: RetryAdvice): boolean {
+  return STOPS_RETRIES.includes(code) || (advice !== undefined && advice.kind !== 'not_before');
 }

@@ -39,16 +39,21 @@ export function readDelays(texts: readonly string[]): number[] | string {
   return delaysMs.every(isDelay) ? delaysMs : 'must be times from 1 minute to 30 days';
 }
 
-/** Null if the plan is used up or the attempt would be the 16th in 30 days. `attemptsAt`: oldest first. */
+/**
+ * Not before `notBeforeAt`, which also adds one retry to a plan that is just used up. Null if none is left or the attempt
+ * would be the 16th in 30 days. `attemptsAt`: oldest first.
+ */
 export function nextAutomaticAttemptAt(
-  plan: RetryPlan,
+  { delaysMs }: RetryPlan,
   retriesUsed: number,
   attemptsAt: readonly number[],
+  notBeforeAt: number | null,
 ): number | null {
-  const delayMs = plan.delaysMs[retriesUsed];
   const previousAt = attemptsAt.at(-1);
+  const isAdded = notBeforeAt !== null && retriesUsed > 0 && retriesUsed === delaysMs.length;
+  const delayMs = isAdded ? 0 : delaysMs[retriesUsed];
   if (delayMs === undefined || previousAt === undefined) return null;
-  const at = previousAt + delayMs;
+  const at = Math.max(previousAt + delayMs, notBeforeAt ?? 0);
   return at < earliestAutomaticAttemptAt(attemptsAt) ? null : at;
 }
 

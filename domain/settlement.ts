@@ -1,8 +1,9 @@
+import type { StatedAdvice } from './declines.ts';
 import type { SettledBy } from './payment-intent.ts';
 
 /**
  * `byPerson`: decided by manual review. `isWithdrawn`: voided before the gateway made the charge. `isProven`: the
- * gateway will never make it. `retry`: only of a decline just answered. `unansweredAt`: null if the gateway answered
+ * gateway will never make it. `advice`: only of a decline just answered. `unansweredAt`: null if the gateway answered
  * that it has not decided. `unsent`: the gateway has no charge of the attempt; `sentAt`: the
  * sends before. `payerUrl`: where the payer has to confirm the charge. `byLookup`: not by the send's answer.
  * `withoutOutcome`: the number of requests whose answers did not say what became of the charge.
@@ -14,7 +15,8 @@ export type Settlement = { withoutOutcome?: number } & (
       code: string;
       gatewayChargeId: string | null;
       gatewayCode?: string | null;
-      retry?: 'never' | 'later' | 'unknown';
+      networkCode?: string | null;
+      advice?: StatedAdvice | null;
       byPerson?: true;
       byLookup?: true;
       isWithdrawn?: true;

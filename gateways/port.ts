@@ -1,4 +1,4 @@
-import type { DeclineCode } from '../domain/declines.ts';
+import type { DeclineCode, StatedAdvice } from '../domain/declines.ts';
 import type { GatewayDispute } from '../domain/dispute.ts';
 import type { GatewayHint } from '../domain/gateway-hint.ts';
 import type { Locale } from '../domain/locales.ts';
@@ -31,6 +31,8 @@ export interface ForcedDeclines {
   readonly paymentMethodId: string | null;
   readonly code: DeclineCode;
   readonly count: number;
+  /** What the bank advises in these declines; null if nothing. */
+  readonly advice: StatedAdvice | null;
 }
 
 /** Maximum length of an idempotency key of a charge, a refund or a saved method, in characters: Adyen's limit. */
@@ -62,10 +64,6 @@ export interface ChargeRequest extends ChargeRef {
   readonly openedAt?: number;
 }
 
-/** The gateway's advice about another try with the same payment method. `never`: the network forbids it. */
-export const RETRY_ADVICE = ['never', 'later', 'unknown'] as const;
-export type RetryAdvice = (typeof RETRY_ADVICE)[number];
-
 export type DecidedCharge =
   | { readonly kind: 'succeeded'; readonly gatewayChargeId: string }
   | {
@@ -74,8 +72,10 @@ export type DecidedCharge =
       readonly gatewayChargeId: string | null;
       /** The gateway's own code, for merchants and not for payers. Null if the gateway has no other codes. */
       readonly gatewayCode: string | null;
-      /** After `never`, no automatic retry follows until the payment method changes. */
-      readonly retry: RetryAdvice;
+      /** The code of the card network or the bank, such as `51`. Null if the gateway does not report it. */
+      readonly networkCode: string | null;
+      /** What the bank advises about another try with the payment method; null if nothing. */
+      readonly advice: StatedAdvice | null;
     };
 
 /** The gateway may have received the request. Only a look-up or a resend with the key can show its outcome. */

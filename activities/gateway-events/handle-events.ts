@@ -1,7 +1,10 @@
 import type { Db } from '../../db/client.ts';
 import { failSpentSetup } from '../../db/repositories/setup-methods/sessions.ts';
 import { admitTry, declineTry, tryKey } from '../../db/repositories/checkouts/tries.ts';
-import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
+import {
+  recordMethodChange,
+  subscriptionsOfMethod,
+} from '../../db/repositories/customers/payment-methods.ts';
 import { markHandled, unhandledHints } from '../../db/repositories/gateway-events/events.ts';
 import type { GatewayAccount } from '../../db/repositories/gateway-events/events.ts';
 import {
@@ -15,10 +18,14 @@ import type { NamedSession } from '../../db/repositories/gateway-events/subjects
 import { recordDispute } from '../../db/repositories/payments/disputes.ts';
 import { lookAtPayment } from '../../db/repositories/payments/charges.ts';
 import { noteGatewayEvent } from '../../db/repositories/subscriptions/attempts.ts';
-import { hasReplacedCard } from '../../db/repositories/subscriptions/method-updates.ts';
+import {
+  hasReplacedCard,
+  recordNewDetails,
+} from '../../db/repositories/subscriptions/method-updates.ts';
 import { findCommand } from '../../db/repositories/subscriptions/row.ts';
 import type { GatewayHint, GatewaySubject } from '../../domain/gateway-hint.ts';
 import { CARD_TRIES_MAX } from '../../domain/payment-method.ts';
+import type { SavedCard } from '../../gateways/port.ts';
 import { submitCard } from '../../temporal/cards.ts';
 import { outcomeUnknown } from '../failures.ts';
 import type { ActivityDeps } from '../deps.ts';
@@ -113,8 +120,15 @@ async function lookAtDispute(
   await wakeStream(recorded.stream);
 }
 
+const hasNewDetails = (known: Details, { lastFourDigit, expiryMonth, expiryYear }: Details) =>
+  known.lastFourDigit !== lastFourDigit ||
+  known.expiryMonth !== expiryMonth ||
+  known.expiryYear !== expiryYear;
+
+type Details = Pick<SavedCard, 'lastFourDigit' | 'expiryMonth' | 'expiryYear'>;
+
 async function lookAtMethod(
-  { db, gateways, wakeStream }: GatewayEventDeps,
+  { db, gateways, subscriptionWorkflows, wakeStream }: GatewayEventDeps,
   account: GatewayAccount,
   hint: HintOf<'method'>,
   nowAt: number,
@@ -126,6 +140,12 @@ async function lookAtMethod(
   if (found.kind === 'unknown') throw outcomeUnknown(found.reason);
   const { merchantId, id } = method;
   const card = found.kind === 'found' ? found.card : null;
+  // Before the method's row, so that a repeat after a crash finds the same difference.
+  if (card !== null && hasNewDetails(method, card)) {
+    for (const ref of await subscriptionsOfMethod(db, method)) {
+      if (await recordNewDetails(db, ref, nowAt)) await subscriptionWorkflows.recheck(ref);
+    }
+  }
   await recordMethodChange(db, { merchantId, id }, card, nowAt);
   await wakeStream({ merchantId, streamId: id });
 }

@@ -12,6 +12,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 import type { Locale } from '../../domain/locales.ts';
+import type { RetryAdvice } from '../../domain/declines.ts';
 import type { CustomerDetails } from '../../domain/customer.ts';
 import {
   INTENT_KINDS,
@@ -154,6 +155,10 @@ export const paymentAttempts = pgTable(
     currency: currency().notNull(),
     /** The gateway's own code of a decline. For merchants and operators, never for payers. */
     gatewayCode: text('gateway_code'),
+    /** The code of the card network or the bank of a decline. */
+    networkCode: text('network_code'),
+    /** What the bank advised about another try; null if nothing. Its instant is business time. */
+    advice: jsonb('advice').$type<RetryAdvice>(),
     /** Why the charge could not be sent, or its outcome is unknown or needs manual review. */
     reason: text('reason'),
     /** True if the gateway refused the latest send because of the merchant's account. */

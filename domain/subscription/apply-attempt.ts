@@ -1,5 +1,6 @@
 import { cycleAt, firstIndexAfter } from '../calendar.ts';
 import { stopsAutomaticRetries } from '../declines.ts';
+import type { RetryAdvice } from '../declines.ts';
 import { lookupDelayMs, lookupsAfter, REVIEW_DELAY_MS } from '../delays.ts';
 import { attemptNumberOf } from '../payment-intent.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -18,15 +19,16 @@ import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 import type { SubscriptionStatus } from './status.ts';
 
 /**
- * What the rules need of a settlement, and the history of the run keeps. `retry`: no other try with the payment method may
- * succeed. `awaitsPayer`: the payer has to confirm the charge.
+ * What the rules need of a settlement, and the history of the run keeps. `awaitsPayer`: the payer has to confirm the
+ * charge.
  */
 export type AttemptOutcome =
   | Pick<SettledAs<'succeeded'>, 'kind' | 'byPerson'>
   | (Pick<SettledAs<'declined'>, 'kind' | 'code' | 'byPerson' | 'isWithdrawn'> & {
       retryPlan: RetryPlan;
       gatewayCode?: string;
-      retry?: 'never';
+      networkCode?: string;
+      advice?: RetryAdvice;
     })
   | UndecidedOutcome;
 
@@ -325,7 +327,8 @@ function declined(
       ...ofAttempt(owed, attempt, outcome.byPerson),
       code: outcome.code,
       ...(outcome.gatewayCode !== undefined && { gatewayCode: outcome.gatewayCode }),
-      ...(outcome.retry && { retry: outcome.retry }),
+      ...(outcome.networkCode !== undefined && { networkCode: outcome.networkCode }),
+      ...(outcome.advice && { advice: outcome.advice }),
       ...(outcome.isWithdrawn && { isWithdrawn: true as const }),
       plan: outcome.retryPlan,
     },
@@ -383,9 +386,9 @@ function withHardDecline(
   state: SubscriptionState,
   owed: OwedCycle,
   attempt: OpenAttempt,
-  { code, retry }: Extract<AttemptOutcome, { kind: 'declined' }>,
+  { code, advice }: Extract<AttemptOutcome, { kind: 'declined' }>,
 ): OwedCycle {
-  const isHard = retry === 'never' || stopsAutomaticRetries(code);
+  const isHard = stopsAutomaticRetries(code, advice);
   const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
   return isHard && !hasNewerMethod ? { ...owed, retriesStopped: true, nextRetryAt: null } : owed;
 }
@@ -398,25 +401,38 @@ function dunning(
 ): OwedCycle {
   const owed = withHardDecline(state, owedBefore, attempt, outcome);
   if (owed !== owedBefore) return owed;
+  const hasNewerMethod = attempt.paymentMethodId !== state.paymentMethodId;
+  const notBeforeAt =
+    outcome.advice?.kind === 'not_before' && !hasNewerMethod ? outcome.advice.at : null;
   // A manual retry does not change the plan. If `nextRetryAt` is set, a command has set it during the attempt.
   // After a decline that stops the retries, only a new method restarts them.
   if (attempt.trigger === 'manual_retry' || owed.nextRetryAt !== null || owed.retriesStopped) {
-    return owed;
+    return owed.nextRetryAt === null ? owed : notBefore(owed, notBeforeAt, owed.nextRetryAt);
   }
   const startsNewPlan = attempt.trigger !== 'automatic_retry';
   const plan = startsNewPlan || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
   const retriesUsed = startsNewPlan ? 0 : owed.retriesUsed;
+  const attemptsAt = owed.automaticAttemptsAt;
   const nextRetryAt =
     state.status === 'PAUSED'
       ? null
-      : nextAutomaticAttemptAt(plan, retriesUsed, owed.automaticAttemptsAt);
-  return {
+      : nextAutomaticAttemptAt(plan, retriesUsed, attemptsAt, notBeforeAt);
+  const planned = {
     ...owed,
     retryPlan: plan,
     retriesUsed: nextRetryAt === null ? retriesUsed : retriesUsed + 1,
     nextRetryAt,
     dateSetBy: undefined,
   };
+  const byPlanAt = nextAutomaticAttemptAt(plan, retriesUsed, attemptsAt, null);
+  return nextRetryAt === null ? planned : notBefore(planned, notBeforeAt, byPlanAt ?? 0);
+}
+
+/** Moves the next attempt from `plannedAt` to the instant that the bank advised, if this is later. */
+function notBefore(owed: OwedCycle, notBeforeAt: number | null, plannedAt: number): OwedCycle {
+  if (notBeforeAt === null || notBeforeAt <= plannedAt) return owed;
+  const dateSetBy = { actor: 'gateway', said: 'not_before' } as const;
+  return { ...owed, nextRetryAt: notBeforeAt, dateSetBy };
 }
 
 /** Returns the result for the command that opened the attempt; null while the outcome is not known. */

@@ -112,6 +112,10 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
       switch (setBy.actor) {
         case 'payer':
           return `${PAYER_REASONS.new_method}; its next attempt was set to ${date}`;
+        case 'gateway':
+          return setBy.said === 'not_before'
+            ? `the bank had advised no other try before ${date}`
+            : `the card had new details from ${date} on`;
         case 'retry_plan':
           return `the retry plan had set its next attempt to ${date}, before the payer gave another payment method`;
         case 'merchant':

@@ -1,4 +1,5 @@
 import { formatInstant } from '../calendar.ts';
+import type { RetryAdvice } from '../declines.ts';
 import type { DisputeStatus } from '../dispute.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -57,7 +58,8 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
     }
     case 'declined': {
       const what = `cycle ${entry.cycleNumber} declined (${codesOf(entry)})`;
-      return { what, why: attemptedBecause(entry, entry.isWithdrawn) };
+      const why = attemptedBecause(entry, entry.isWithdrawn);
+      return { what, why: entry.advice ? `${why}; ${adviceText(entry.advice)}` : why };
     }
     case 'unanswered':
       return { what: 'payment outcome unknown', why: 'the gateway did not answer' };
@@ -76,6 +78,8 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
       const why = `${entry.gatewayKey} had been settled as not paid; it is given back`;
       return { what: `a late charge came to light, ${amount}`, why };
     }
+    case 'details_updated':
+      return { what: 'card details updated', why: 'the card network reported new ones' };
     case 'adopted': {
       const amount = formatAmount(entry.amountMinor, entry.currency);
       return { what: `cycle ${entry.cycleNumber} adopted, ${amount}`, why: ADOPTED };
@@ -132,8 +136,23 @@ function editedTerms(edit: Edited, currency: string): string {
   return terms.filter((term) => term !== false).join(', ');
 }
 
-function codesOf({ code, gatewayCode = code }: { code: string; gatewayCode?: string }): string {
-  return gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
+function codesOf({ code, gatewayCode = code, networkCode }: Declined): string {
+  const atGateway = gatewayCode === code ? code : `${code}, at the gateway ${gatewayCode}`;
+  return networkCode === undefined ? atGateway : `${atGateway}, at the network ${networkCode}`;
+}
+
+type Declined = Extract<Entry, { kind: 'declined' }>;
+
+/** Returns what the bank advised, as a clause. */
+function adviceText(advice: RetryAdvice): string {
+  switch (advice.kind) {
+    case 'never':
+      return 'the bank advised no other try with this payment method';
+    case 'new_details_needed':
+      return 'the bank advised no other try before the payer gives new details';
+    case 'not_before':
+      return `the bank advised no other try before ${formatInstant(advice.at)}`;
+  }
 }
 
 const TRIGGERS: Readonly<Record<AttemptTrigger, [why: string, actor: Actor]>> = {
@@ -163,6 +182,7 @@ function attemptedBecause(attempt: OfAttempt, isWithdrawn?: true): string {
 function openedBecause({ trigger, orderedBy: orderer, dateSetBy }: OfAttempt): string {
   if (trigger === 'manual_retry' && orderer) return `${ordererName(orderer)} asked for a retry`;
   if (dateSetBy === undefined || dateSetBy === 'retry_plan') return TRIGGERS[trigger][0];
+  if (dateSetBy === 'gateway') return 'the bank had set its date';
   return dateSetBy === 'payer'
     ? PAYER_REASONS.new_method
     : `${ordererName(dateSetBy)} had set its date`;

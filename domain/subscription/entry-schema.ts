@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { INTERVAL_UNITS } from '../calendar.ts';
 import { currencyOf } from '../currencies.ts';
+import { STOPPING_ADVICE } from '../declines.ts';
 import { DISPUTE_STATUSES } from '../dispute.ts';
 import { ATTEMPT_TRIGGERS } from '../payment-intent.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../retry-plan.ts';
@@ -73,11 +74,12 @@ const ORDERED = { commandId: text };
 
 /**
  * Who set the date of an attempt: a command, or the payer with another payment method. `retry_plan`: the plan that such
- * a payment method has ended.
+ * a payment method has ended. `gateway`: the bank had advised a later date, or reported new details of the card.
  */
 export const DATE_SETTER = oneKindOf('actor', [
   object({ actor: oneOf(['merchant', 'operator']), ...ORDERED }),
   object({ actor: oneOf(['payer', 'retry_plan']) }),
+  object({ actor: oneOf(['gateway']), said: oneOf(['not_before', 'new_details']) }),
 ]);
 export type DateSetter = z.infer<typeof DATE_SETTER>;
 
@@ -100,7 +102,7 @@ export const CAUSE = oneKindOf('rule', [
     delaysMs: listOf(count),
     previousAt: instant,
   }),
-  /** A command or a new payment method had set the date of the next attempt. */
+  /** A command, a new payment method or the bank's advice had set the date of the next attempt. */
   object({ rule: oneOf(['set_date']), plannedAt: instant, setBy: DATE_SETTER }),
   object({ rule: oneOf(['command']), ...ORDERED, actor: oneOf(ORDERERS) }),
   /** `adopted`: `verify --adopt` copied the attempt from the gateway's book. */
@@ -116,13 +118,18 @@ const OF_ATTEMPT = object({
   /** Who ordered the attempt. Absent: `trigger` implies the actor. */
   orderedBy: oneOf(['operator', 'payer']).exactOptional(),
   /** Who set the date of the attempt, in place of the retry plan. */
-  dateSetBy: oneOf([...ORDERERS, 'retry_plan']).exactOptional(),
+  dateSetBy: oneOf([...ORDERERS, 'retry_plan', 'gateway']).exactOptional(),
   /** A person decided the outcome in manual review. */
   byPerson: isTrue.exactOptional(),
 });
 export type OfAttempt = z.infer<typeof OF_ATTEMPT>;
 
 const MONEY = { amountMinor: amount, currency };
+
+const ADVICE = oneKindOf('kind', [
+  object({ kind: oneOf(STOPPING_ADVICE) }),
+  object({ kind: oneOf(['not_before']), at: instant }),
+]);
 
 const CHARGE_AT_GATEWAY = object({ gatewayKey: text, ...MONEY });
 export type ChargeAtGateway = z.infer<typeof CHARGE_AT_GATEWAY>;
@@ -181,8 +188,8 @@ export const ENTRY = oneKindOf('kind', [
     ...OF_ATTEMPT.shape,
     code: text,
     gatewayCode: text.exactOptional(),
-    /** The gateway advises against every retry. */
-    retry: oneOf(['never']).exactOptional(),
+    networkCode: text.exactOptional(),
+    advice: ADVICE.exactOptional(),
     isWithdrawn: isTrue.exactOptional(),
     /** The merchant's plan at that time. */
     plan: RETRY_PLAN,
@@ -191,6 +198,8 @@ export const ENTRY = oneKindOf('kind', [
   entry(['review', 'unsent'], { ...OF_ATTEMPT.shape, reason: text }),
   entry(['disputed'], { ...MONEY, status: oneOf(DISPUTE_STATUSES), reason: text }),
   entry(['late_charge'], CHARGE_AT_GATEWAY.shape),
+  /** The card network has given the gateway new details of the card. */
+  entry(['details_updated'], {}),
   entry(['adopted'], { ...CHARGE_AT_GATEWAY.shape, cycleNumber: positive, dueAt: instant }),
 ]);
 export type Entry = z.infer<typeof ENTRY>;

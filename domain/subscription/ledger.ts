@@ -11,7 +11,7 @@ import type { Command } from './commands.ts';
 import { decide } from './decide.ts';
 import type { Step } from './decide.ts';
 import type { Entry } from './entries.ts';
-import { applyDispute, applyLateCharge } from './notes.ts';
+import { applyDispute, applyLateCharge, applyNewDetails } from './notes.ts';
 import { newSubscription } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -240,6 +240,10 @@ function changeOf(
   if (isOutcome(entry)) return applyOutcome(state, outcomeOf(entry), at, at);
   if (entry.kind === 'disputed') return applyDispute(state, entry, at);
   if (entry.kind === 'late_charge') return applyLateCharge(state, entry, at);
+  if (entry.kind === 'details_updated') {
+    const change = applyNewDetails(state, at);
+    if (change) return change;
+  }
   if (entry.kind === 'adopted') return applyAdoption(state, entry, at, at);
   if (entry.kind !== 'ended' && entry.kind !== 'unpaused') {
     throw new UnderivableError(`version ${entry.version} is ${entry.kind}`);
@@ -316,6 +320,7 @@ function commandOf(entry: Entry): Command | null {
     case 'unsent':
     case 'disputed':
     case 'late_charge':
+    case 'details_updated':
     case 'adopted':
       return null;
   }

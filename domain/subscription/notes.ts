@@ -1,7 +1,10 @@
 import type { DisputeStatus } from '../dispute.ts';
+import type { DeclineCode } from '../declines.ts';
+import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import { changed } from './change.ts';
 import type { Change } from './change.ts';
 import type { ChargeAtGateway } from './entries.ts';
+import { earliestAttemptAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** Adds a dispute to the ledger. Changes nothing else, because the merchant decides what follows. */
@@ -24,4 +27,36 @@ export function applyLateCharge(
   const { amountMinor, currency, gatewayKey } = charge;
   const facts = { amountMinor, currency, gatewayKey };
   return changed(state, {}, { at: now, kind: 'late_charge', actor: 'gateway', ...facts });
+}
+
+/** After these declines the payer has to act, also if the card has new details. */
+const NOT_CURED: readonly (string | null)[] = [
+  'authentication_required',
+  'authorisation_revoked',
+  'fraudulent',
+  'payment_method_removed',
+] satisfies DeclineCode[];
+
+/**
+ * The card network has new details of a card whose decline stopped the retries: one more attempt follows, in PAUSED after
+ * the pause. Null if none does.
+ */
+export function applyNewDetails(state: SubscriptionState, now: number): Change | null {
+  const { owed, status, openAttempt } = state;
+  if (!owed?.retriesStopped || openAttempt || NOT_CURED.includes(owed.lastDeclineCode)) return null;
+  if (status !== 'UNPAID' && status !== 'PAUSED') return null;
+  const planned =
+    status === 'UNPAID'
+      ? {
+          nextRetryAt: Math.max(now, earliestAttemptAt(state)),
+          dateSetBy: { actor: 'gateway', said: 'new_details' } as const,
+        }
+      : {};
+  // As many as every plan may have, so that no other retry follows.
+  const retriesUsed = AUTOMATIC_ATTEMPTS_MAX;
+  return changed(
+    state,
+    { owed: { ...owed, retriesStopped: false, retriesUsed, ...planned } },
+    { at: now, kind: 'details_updated', actor: 'gateway' },
+  );
 }

@@ -1,3 +1,5 @@
+import { datedAdvice } from '../declines.ts';
+import type { StatedAdvice } from '../declines.ts';
 import type { EventType } from '../events.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import type { RetryPlan } from '../retry-plan.ts';
@@ -50,6 +52,8 @@ export interface ScriptedOutcome {
   readonly for: { readonly cycleNumber: number } | { readonly fromAt: number };
   readonly code: string | null;
   readonly times: number;
+  /** What the bank advises in the decline. Absent or null: nothing. */
+  readonly advice?: StatedAdvice | null;
 }
 
 /** One transition, or a refused command. `status` and `currentPeriodEndAt` are those after it. */
@@ -212,9 +216,12 @@ class Simulation {
 
   private outcomeOf(owed: OwedCycle, attempt: OpenAttempt): SimulatedOutcome {
     const declined = { kind: 'declined', retryPlan: this.retryPlan } as const;
-    const code = this.scriptedCode(owed);
-    if (code === null) return { kind: 'succeeded' };
-    if (code !== undefined) return { ...declined, code };
+    const scripted = this.scriptedFor(owed);
+    if (scripted?.code === null) return { kind: 'succeeded' };
+    if (scripted) {
+      const { code, advice } = scripted;
+      return { ...declined, code, ...(advice && { advice: datedAdvice(advice, this.now) }) };
+    }
     if (attempt.voidedBy !== null) {
       return { ...declined, code: 'processing_error', isWithdrawn: true };
     }
@@ -224,17 +231,16 @@ class Simulation {
     return unscripted === null ? { kind: 'succeeded' } : { ...declined, code: unscripted };
   }
 
-  /** Null: paid. Undefined: the script says nothing about the attempt. */
-  private scriptedCode({ cycleNumber }: OwedCycle): string | null | undefined {
+  /** Undefined: the script says nothing about the attempt. */
+  private scriptedFor({ cycleNumber }: OwedCycle): ScriptedOutcome | undefined {
     const found = this.outcomes.find(({ outcome, left }) => {
       if (left === 0) return false;
       return 'fromAt' in outcome.for
         ? this.now >= outcome.for.fromAt
         : outcome.for.cycleNumber === cycleNumber;
     });
-    if (!found) return undefined;
-    found.left -= 1;
-    return found.outcome.code;
+    if (found) found.left -= 1;
+    return found?.outcome;
   }
 
   private tell(events: EventType[], charge: SimulatedCharge | null): void {

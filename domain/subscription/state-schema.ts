@@ -37,7 +37,7 @@ const OWED_CYCLE = object({
   /** Who set `nextRetryAt`. Absent: the retry plan. */
   dateSetBy: DATE_SETTER.optional(),
   lastDeclineCode: text.nullable(),
-  /** True if a decline has stopped the automatic retries. A new payment method restarts them. */
+  /** True if a decline has stopped the automatic retries. New details of a payment method restart them. */
   retriesStopped: flag,
   /** The number of attempts that the payer confirmed with the bank, or was to confirm. */
   authentications: count,

@@ -57,6 +57,7 @@ create table if not exists ${BOOK_SCHEMA}.token (
   expiry_year  integer not null,
   code         text,
   code_when    text,
+  advice       jsonb,
   expires_at   bigint not null,
   -- A key redeems one token, and a token is redeemed by one key.
   used_by_key  text unique
@@ -72,6 +73,7 @@ create table if not exists ${BOOK_SCHEMA}.method (
   expiry_month      integer not null,
   expiry_year       integer not null,
   charge_code       text,
+  charge_advice     jsonb,
   payment_method_id text,
   customer_id       text,
   created_at        bigint not null
@@ -92,7 +94,8 @@ create table if not exists ${BOOK_SCHEMA}.charge (
   outcome           text not null check (outcome in ('succeeded', 'declined')),
   code              text check ((code is null) = (outcome = 'succeeded')),
   gateway_code      text,
-  retry             text,
+  network_code      text,
+  advice            jsonb,
   sent_count        integer not null default 1,
   created_at        bigint not null
 );
@@ -116,7 +119,8 @@ create table if not exists ${BOOK_SCHEMA}.forced_decline (
   payment_method_id text,
   code              text not null,
   gateway_code      text,
-  retry             text,
+  network_code      text,
+  advice            jsonb,
   check (subscription_id is not null or payment_method_id is not null)
 );
 `;
@@ -139,15 +143,17 @@ declare
 begin
   insert into ${BOOK_SCHEMA}.charge (
     id, key, method_id, amount_minor, currency, merchant_id, intent_id, subscription_id,
-    payment_method_id, outcome, code, created_at)
+    payment_method_id, outcome, code, advice, created_at)
   select p_id, p_key, p_method_id, p_amount_minor, p_currency, p_merchant_id, p_intent_id,
     p_subscription_id, p_payment_method_id,
-    case when decision.code is null then 'succeeded' else 'declined' end, decision.code, p_now
+    case when decision.code is null then 'succeeded' else 'declined' end, decision.code,
+    decision.advice, p_now
   from (
     select case when count(*) = 0 then 'payment_method_removed'
       else coalesce(min(charge_code), min(case when p_opened_at >= 1000 * extract(epoch from
         make_date(expiry_year, expiry_month, 1) + interval '1 month') then 'expired_card' end))
-      end as code
+      end as code,
+      min(charge_advice::text)::jsonb as advice
     from ${BOOK_SCHEMA}.method where id = p_method_id
   ) as decision
   on conflict (key) do nothing
@@ -172,7 +178,8 @@ begin
   returning * into forced;
   if found then
     update ${BOOK_SCHEMA}.charge set outcome = 'declined', code = forced.code,
-      gateway_code = forced.gateway_code, retry = forced.retry
+      gateway_code = forced.gateway_code, network_code = forced.network_code,
+      advice = forced.advice
     where id = p_id returning * into booked;
   end if;
 

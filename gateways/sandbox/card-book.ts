@@ -5,7 +5,7 @@ import { cardExpiresAt } from '../../domain/payment-method.ts';
 import type { SavedCard } from '../port.ts';
 import type { ReadCard } from './card-form.ts';
 import type { BookSql } from './book-schema.ts';
-import { keyReused, newId } from './charge-book.ts';
+import { jsonOf, keyReused, newId } from './charge-book.ts';
 import type { TestCardMoment } from './test-cards.ts';
 
 const TOKEN_LIFETIME_MS = 10 * 60_000;
@@ -41,10 +41,11 @@ export function createCardBook(sql: BookSql) {
       const token = `ptk_${randomBytes(24).toString('base64url')}`;
       await sql`
         insert into sandbox_gateway.token (token_hash, session_hash, brand, country, last_four,
-          expiry_month, expiry_year, code, code_when, expires_at)
+          expiry_month, expiry_year, code, code_when, advice, expires_at)
         values (${hash(token)}, ${hash(session)}, ${read.card.brand}, ${read.card.country},
           ${read.lastFourDigit}, ${read.expiryMonth}, ${read.expiryYear}, ${read.card.code},
-          ${read.card.when}, ${now + TOKEN_LIFETIME_MS})`;
+          ${read.card.when}, ${jsonOf(read.card.advice)}::text::jsonb,
+          ${now + TOKEN_LIFETIME_MS})`;
       return token;
     },
 
@@ -101,9 +102,10 @@ async function saveWithin(tx: TransactionSql, order: SaveOrder, now: number): Pr
   if (code !== null) return { refused: code, reason: 'card_refused' };
   const [card] = await tx<SavedCard[]>`
     insert into sandbox_gateway.method (id, key, token_hash, brand, country, last_four,
-      expiry_month, expiry_year, charge_code, payment_method_id, customer_id, created_at)
+      expiry_month, expiry_year, charge_code, charge_advice, payment_method_id, customer_id,
+      created_at)
     select ${newId('pm')}, ${order.key}, token_hash, brand, country, last_four, expiry_month,
-      expiry_year, code, ${order.paymentMethodId}, ${order.customerId}, ${now}
+      expiry_year, code, advice, ${order.paymentMethodId}, ${order.customerId}, ${now}
     from sandbox_gateway.token where token_hash = ${tokenHash}
     returning ${cardOf(tx)}`;
   if (card === undefined) throw new Error('the locked token is gone');

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { DeclineCode } from '../../domain/declines.ts';
-import type { ChargeReference, ChargeRequest, ForcedDeclines, RetryAdvice } from '../port.ts';
+import type { DeclineCode, StatedAdvice } from '../../domain/declines.ts';
+import type { ChargeReference, ChargeRequest, ForcedDeclines } from '../port.ts';
 import { RequestRefused } from '../http-server/http.ts';
 import type { BookSql } from './book-schema.ts';
 
@@ -10,7 +10,8 @@ export interface BookedCharge {
   readonly code: DeclineCode | null;
   /** Null unless a forced decline set a gateway code. */
   readonly gatewayCode: string | null;
-  readonly retry: RetryAdvice | null;
+  readonly networkCode: string | null;
+  readonly advice: StatedAdvice | null;
   readonly amountMinor: number;
   readonly currency: string;
 }
@@ -41,7 +42,7 @@ export type ChargeOrder = Required<Omit<ChargeRequest, 'gatewayChargeId' | 'paye
 /** At least one of the subscription and the payment method is given. */
 export interface DeclineOrder extends ForcedDeclines {
   readonly gatewayCode?: string | null;
-  readonly retry?: RetryAdvice | null;
+  readonly networkCode?: string | null;
 }
 
 export interface ListFilter {
@@ -55,7 +56,7 @@ export type ChargeBook = ReturnType<typeof createChargeBook>;
 
 /** Each write is one transaction. If its promise rejects, the write may still be committed. */
 export function createChargeBook(sql: BookSql) {
-  const columns = sql`id, outcome, code, gateway_code, retry, amount_minor, currency`;
+  const columns = sql`id, outcome, code, gateway_code, network_code, advice, amount_minor, currency`;
   return {
     /** Charges once per key. A key that was used with other parameters is refused with 422. */
     async charge(order: ChargeOrder, now: number) {
@@ -99,9 +100,10 @@ export function createChargeBook(sql: BookSql) {
     async forceDeclines(order: DeclineOrder): Promise<void> {
       await sql`
         insert into sandbox_gateway.forced_decline
-          (subscription_id, payment_method_id, code, gateway_code, retry)
+          (subscription_id, payment_method_id, code, gateway_code, network_code, advice)
         select ${order.subscriptionId}::text, ${order.paymentMethodId}::text, ${order.code}::text,
-          ${order.gatewayCode ?? null}::text, ${order.retry ?? null}::text
+          ${order.gatewayCode ?? null}::text, ${order.networkCode ?? null}::text,
+          ${jsonOf(order.advice)}::text::jsonb
         from generate_series(1, ${order.count}::integer)`;
     },
   };
@@ -109,6 +111,10 @@ export function createChargeBook(sql: BookSql) {
 
 export function newId(prefix: 'ch' | 'pm' | 're'): string {
   return `${prefix}_${randomUUID().replaceAll('-', '')}`;
+}
+
+export function jsonOf(advice: StatedAdvice | null): string | null {
+  return advice && JSON.stringify(advice);
 }
 
 export function keyReused(): RequestRefused {

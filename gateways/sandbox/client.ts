@@ -1,6 +1,7 @@
 import { isDeclineCode } from '../../domain/declines.ts';
 import { DomainError } from '../../domain/errors.ts';
-import { GatewayRejectedRequest, REFUND_REFUSALS, RETRY_ADVICE } from '../port.ts';
+import { GatewayRejectedRequest, REFUND_REFUSALS } from '../port.ts';
+import { readAdvice } from './advice.ts';
 import type {
   ChargeRequest,
   DecidedCharge,
@@ -93,9 +94,9 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
       return body === null ? unknown(sent) : (saved(body) ?? unknown(sent));
     },
 
-    declineNext: async ({ subscriptionId, paymentMethodId, code, count }) => {
+    declineNext: async ({ subscriptionId, paymentMethodId, code, count, advice }) => {
       const target = subscriptionId === null ? { paymentMethodId } : { subscriptionId };
-      const body = { ...target, code, count };
+      const body = { ...target, code, count, advice };
       const sent = await exchange.send({ method: 'POST', path: '/control/declines', body });
       if (sent.kind === 'not_sent' || accepted(sent) === null) {
         throw new DomainError('service_unavailable');
@@ -200,10 +201,13 @@ function decided(value: unknown): DecidedCharge | null {
     kind: 'declined',
     code: isDeclineCode(code) ? code : 'card_declined',
     gatewayChargeId: id,
-    gatewayCode: typeof charge['gatewayCode'] === 'string' ? charge['gatewayCode'] : null,
-    retry: RETRY_ADVICE.find((advice) => advice === charge['retry']) ?? 'unknown',
+    gatewayCode: textOrNull(charge['gatewayCode']),
+    networkCode: textOrNull(charge['networkCode']),
+    advice: readAdvice(charge['advice']),
   };
 }
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /** Returns null if the body is not an answer about a refund in the gateway's format. */
 function knownRefund(body: Record<string, unknown>): KnownRefund | null {

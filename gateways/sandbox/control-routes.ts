@@ -1,6 +1,6 @@
 import { DECLINES } from '../../domain/declines.ts';
-import type { DeclineCode } from '../../domain/declines.ts';
-import { RETRY_ADVICE } from '../port.ts';
+import type { DeclineCode, StatedAdvice } from '../../domain/declines.ts';
+import { readAdvice } from './advice.ts';
 import type { ChargeBook } from './charge-book.ts';
 import { oneOf, optionalText, wholeNumber, wrong } from '../http-server/fields.ts';
 import type { Fields } from '../http-server/fields.ts';
@@ -32,7 +32,8 @@ export function controlRoutes(charges: ChargeBook): Route[] {
           ...target,
           code: oneOf(fields, 'code', DECLINE_CODES),
           gatewayCode: optionalText(fields, 'gatewayCode'),
-          retry: fields['retry'] === undefined ? null : oneOf(fields, 'retry', RETRY_ADVICE),
+          networkCode: optionalText(fields, 'networkCode'),
+          advice: adviceIn(fields),
           count: wholeNumber(fields, 'count', { from: 1, to: DECLINES_LIMIT }),
         });
         return json(200, {});
@@ -56,6 +57,14 @@ export function controlRoutes(charges: ChargeBook): Route[] {
       },
     },
   ];
+}
+
+function adviceIn({ advice: given }: Fields): StatedAdvice | null {
+  const advice = readAdvice(given);
+  if (advice === null && given !== undefined && given !== null) {
+    throw wrong('advice', 'an advice with its kind, and waitMs for not_before');
+  }
+  return advice;
 }
 
 export function readTarget(fields: Fields) {

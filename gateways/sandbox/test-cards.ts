@@ -1,4 +1,4 @@
-import type { DeclineCode } from '../../domain/declines.ts';
+import type { DeclineCode, StatedAdvice } from '../../domain/declines.ts';
 import type { PublishedTestCard } from '../port.ts';
 
 /**
@@ -10,6 +10,8 @@ export type TestCardMoment = 'save' | 'charge' | 'later_charges';
 export interface TestCard extends PublishedTestCard {
   readonly code: DeclineCode | null;
   readonly when: TestCardMoment | null;
+  /** What the bank advises when it declines the card. */
+  readonly advice: StatedAdvice | null;
   readonly brand: string;
   /** ISO 3166 alpha-2 */
   readonly country: string;
@@ -50,6 +52,11 @@ export const TEST_CARDS: readonly TestCard[] = [
   declines('4000111111111115', 'account_closed', 'later_charges'),
   declines('378734493671000', 'authorisation_revoked', 'later_charges', 'amex', 'US'),
   declines('4000000000000341', 'card_declined', 'later_charges'),
+  declines('4000000000000028', 'card_not_supported', 'later_charges'),
+  declines('4000000000006975', 'limit_exceeded', 'charge'),
+  advises('4000000000000010', 'never', { kind: 'never' }),
+  advises('4000000000000036', 'new details needed', { kind: 'new_details_needed' }),
+  advises('4000000000000044', 'not before 24 h', { kind: 'not_before', waitMs: 24 * 3_600_000 }),
 ];
 
 const byNumber = new Map(TEST_CARDS.map((card) => [card.number, card]));
@@ -59,7 +66,7 @@ export function testCard(number: string): TestCard | undefined {
 }
 
 function pays(number: string, brand: string, country: string): TestCard {
-  return { number, label: 'pays', code: null, when: null, brand, country };
+  return { number, label: 'pays', code: null, when: null, advice: null, brand, country };
 }
 
 function declines(
@@ -69,5 +76,10 @@ function declines(
   brand = 'visa',
   country = 'US',
 ): TestCard {
-  return { number, label: LABELS[when](code), code, when, brand, country };
+  return { number, label: LABELS[when](code), code, when, advice: null, brand, country };
+}
+
+function advises(number: string, label: string, advice: StatedAdvice): TestCard {
+  const card = declines(number, 'card_declined', 'later_charges');
+  return { ...card, label: `${card.label}, advice ${label}`, advice };
 }

@@ -9,6 +9,7 @@ import type {
   WithdrawOutcome,
 } from '../port.ts';
 import { stripeAmount } from './amounts.ts';
+import { declinedBeforeBank } from './declines.ts';
 import { failureOf, isUnexpectedState, outcomeOf, refusedCharge, unknown } from './outcomes.ts';
 
 /**
@@ -34,14 +35,11 @@ export async function prepare(stripe: Stripe, request: ChargeRequest): Promise<P
 
 /** Returns the decline for a payment that Stripe refused definitely, with Stripe's code. */
 function declined(gatewayCode: string, gatewayChargeId: string | null) {
-  return {
-    kind: 'declined',
-    code: 'processing_error',
-    gatewayChargeId,
-    gatewayCode,
-    retry: 'unknown',
-  } as const;
+  return { ...declinedBeforeBank('processing_error', gatewayCode), gatewayChargeId };
 }
+
+/** A decline is read together with its charge, whose outcome says whether Stripe has asked the bank. */
+const WITH_CHARGE = { expand: ['latest_charge'] };
 
 /** Confirms the PaymentIntent, off-session without a payer. If it was confirmed or cancelled, returns its outcome. */
 export async function charge(stripe: Stripe, request: ChargeRequest): Promise<ChargeOutcome> {
@@ -57,7 +55,7 @@ export async function charge(stripe: Stripe, request: ChargeRequest): Promise<Ch
     }
   }
   try {
-    const intent = await stripe.paymentIntents.retrieve(id);
+    const intent = await stripe.paymentIntents.retrieve(id, WITH_CHARGE);
     if (isAmountOf(intent, request)) return undecidedIfAbsent(outcomeOf(intent));
   } catch (error) {
     return unknown(failureOf(error).reason);
@@ -84,7 +82,7 @@ async function refusedConfirmation(
 export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutcome> {
   if (ref.gatewayChargeId === null) return { kind: 'absent' };
   try {
-    const intent = await stripe.paymentIntents.retrieve(ref.gatewayChargeId);
+    const intent = await stripe.paymentIntents.retrieve(ref.gatewayChargeId, WITH_CHARGE);
     if (isAmountOf(intent, ref)) return outcomeOf(intent);
     const held = `${intent.amount} ${intent.currency.toUpperCase()}`;
     const reason = `under this key the gateway has a charge of ${held}`;
@@ -98,12 +96,12 @@ export async function lookup(stripe: Stripe, ref: ChargeRef): Promise<LookupOutc
 export async function withdraw(stripe: Stripe, ref: ChargeRef): Promise<WithdrawOutcome> {
   const id = chargeIdOf(ref);
   try {
-    return withdrawalOf(await stripe.paymentIntents.cancel(id));
+    return withdrawalOf(await stripe.paymentIntents.cancel(id, WITH_CHARGE));
   } catch (error) {
     if (!isUnexpectedState(error)) return unknown(failureOf(error).reason);
   }
   try {
-    return withdrawalOf(await stripe.paymentIntents.retrieve(id));
+    return withdrawalOf(await stripe.paymentIntents.retrieve(id, WITH_CHARGE));
   } catch (error) {
     return unknown(failureOf(error).reason);
   }
@@ -183,12 +181,9 @@ function removedMethod(error: unknown) {
       error.message.includes('was detached from a Customer'));
   if (!isRemoved) return null;
   return {
-    kind: 'declined',
-    code: 'payment_method_removed',
+    ...declinedBeforeBank('payment_method_removed', error.code ?? null),
     gatewayChargeId: null,
-    gatewayCode: error.code ?? null,
-    retry: 'never',
-  } as const;
+  };
 }
 
 const REPLAYS_MAX = 3;

@@ -1,7 +1,7 @@
 import { Stripe } from 'stripe';
 import { GatewayRejectedRequest } from '../port.ts';
 import type { DecidedCharge, InProgress, NotSent, UnknownOutcome } from '../port.ts';
-import { declineOf } from './declines.ts';
+import { declinedBeforeBank, declineOf } from './declines.ts';
 import { PACED_OUT } from './pace.ts';
 
 /** Codes of a request that was not sent, because the connect failed. */
@@ -20,17 +20,21 @@ export function outcomeOf(
   const gatewayChargeId = intent.id;
   if (intent.status === 'succeeded') return { kind: 'succeeded', gatewayChargeId };
   if (intent.last_payment_error) {
-    return { kind: 'declined', gatewayChargeId, ...declineOf(intent.last_payment_error) };
+    return { ...declineOf(intent.last_payment_error, chargeOutcomeOf(intent)), gatewayChargeId };
   }
   if (intent.status === 'canceled') {
-    const decline = { code: 'processing_error', gatewayCode: null, retry: 'unknown' } as const;
-    return { kind: 'declined', gatewayChargeId, ...decline };
+    return { ...declinedBeforeBank('processing_error', null), gatewayChargeId };
   }
   if (['requires_confirmation', 'requires_payment_method'].includes(intent.status)) {
     return { kind: 'absent' };
   }
   const payerUrl = intent.next_action?.redirect_to_url?.url;
   return { kind: 'in_progress', ...(payerUrl ? { payerUrl } : {}) };
+}
+
+/** Null if the PaymentIntent was read without its charge. */
+function chargeOutcomeOf({ latest_charge: charge }: Stripe.PaymentIntent) {
+  return typeof charge === 'object' && charge !== null ? charge.outcome : null;
 }
 
 /** True if Stripe refused a request because of the PaymentIntent's state. */

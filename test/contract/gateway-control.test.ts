@@ -70,7 +70,8 @@ describe('the charge list of the sandbox gateway, /control/charges,', () => {
         outcome: 'declined',
         code: 'insufficient_funds',
         gatewayCode: null,
-        retry: null,
+        networkCode: null,
+        advice: null,
         sentCount: 1,
         refundedMinor: 0,
         refunds: [],
@@ -83,7 +84,8 @@ describe('the charge list of the sandbox gateway, /control/charges,', () => {
         outcome: 'succeeded',
         code: null,
         gatewayCode: null,
-        retry: null,
+        networkCode: null,
+        advice: null,
         sentCount: 2,
         refundedMinor: 500,
         refunds: [
@@ -138,7 +140,8 @@ describe('the control API of the sandbox gateway', () => {
       kind: 'declined',
       code: 'stolen_card',
       gatewayCode: null,
-      retry: 'unknown',
+      networkCode: null,
+      advice: null,
     });
   });
 });

@@ -90,12 +90,12 @@ export async function startSandboxHarness(): Promise<GatewayHarness> {
     ),
     faults: {
       once: (order) => control('/control/faults', { ...order, count: 1 }),
-      decline: (subscriptionId, code, count, retry) =>
+      decline: (subscriptionId, code, count, advice) =>
         control('/control/declines', {
           subscriptionId,
           code,
           count,
-          ...(retry ? { retry, gatewayCode: code } : {}),
+          ...(advice ? { advice: { kind: advice }, gatewayCode: code } : {}),
         }),
     },
     refunds: {

@@ -99,6 +99,7 @@ describe('POST /tokenise', () => {
       'expiry_year',
       'code',
       'code_when',
+      'advice',
       'expires_at',
       'used_by_key',
     ]);

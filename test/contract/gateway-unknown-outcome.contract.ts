@@ -145,7 +145,7 @@ export function describeUnknownOutcomes(it: GatewayTest): void {
       kind: 'declined',
       code: 'insufficient_funds',
       gatewayCode: 'insufficient_funds',
-      retry: 'never',
+      advice: { kind: 'never' },
     });
     expect(await harness.gateway.charge(request)).toEqual(outcome);
     expect(await harness.gateway.lookup(request)).toEqual(outcome);

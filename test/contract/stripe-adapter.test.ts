@@ -214,7 +214,8 @@ describe('a charge at Stripe', () => {
       code: 'processing_error',
       gatewayChargeId: null,
       gatewayCode: 'invalid_charge_amount',
-      retry: 'unknown',
+      networkCode: null,
+      advice: null,
     });
   });
 });
@@ -256,7 +257,8 @@ describe('a charge at Stripe while the payer is present', () => {
       code: 'authentication_required',
       gatewayChargeId: request.gatewayChargeId,
       gatewayCode: 'payment_intent_authentication_failure',
-      retry: 'unknown',
+      networkCode: null,
+      advice: null,
     };
     expect(await gateway.lookup(request)).toEqual(declined);
     expect(await gateway.withdraw?.(request)).toEqual(declined);

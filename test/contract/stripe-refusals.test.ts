@@ -21,7 +21,8 @@ const declined = (gatewayCode: string, gatewayChargeId: string | null = null) =>
   code: 'processing_error',
   gatewayChargeId,
   gatewayCode,
-  retry: 'unknown',
+  networkCode: null,
+  advice: null,
 });
 
 describe('a charge that Stripe refuses definitely', () => {

@@ -6,7 +6,7 @@ import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 const FORBIDDEN = {
   code: 'card_declined',
   gatewayCode: 'generic_decline',
-  retry: 'never',
+  advice: { kind: 'never' },
   count: 100,
 };
 

@@ -24,9 +24,13 @@ interface Command extends Record<string, unknown> {
   command: 'edit' | 'pause' | 'unpause' | 'cancel' | 'resume' | 'retry' | 'new_card';
 }
 
+type Advice =
+  | { advice?: 'never' | 'new_details_needed' }
+  | { advice: 'not_before'; waitHours: number };
+
 interface Script {
   terms: Record<string, unknown>;
-  outcomes: { cycle: number; outcome: string; times: number }[];
+  outcomes: ({ cycle: number; outcome: string; times: number } & Advice)[];
   commands: Command[];
 }
 
@@ -78,9 +82,14 @@ async function live(
   const declineCycle = async (cycleNumber: number) => {
     if (declined.has(cycleNumber)) return;
     declined.add(cycleNumber);
-    for (const { cycle, outcome: code, times: count } of outcomes) {
+    for (const { cycle, outcome: code, times: count, ...advice } of outcomes) {
       if (cycle !== cycleNumber) continue;
-      await env.control('POST', '/control/declines', { subscriptionId, code, count });
+      await shop.merchant.post('/test-helpers/decline-next', {
+        subscriptionId,
+        code,
+        count,
+        ...advice,
+      });
     }
   };
   await env.confirmStart(ref);
@@ -205,6 +214,17 @@ const commandOf: fc.Arbitrary<Command> = inDays(300).chain((at) =>
   ),
 );
 
+const adviceOf: fc.Arbitrary<Advice> = fc.oneof(
+  { weight: 2, arbitrary: fc.constant({}) },
+  fc.constantFrom({ advice: 'never' as const }, { advice: 'new_details_needed' as const }),
+  {
+    weight: 2,
+    arbitrary: fc
+      .constantFrom(1, 24, 48, 240)
+      .map((waitHours) => ({ advice: 'not_before' as const, waitHours })),
+  },
+);
+
 const scriptOf: fc.Arbitrary<Script> = fc
   .record({
     cycleCount: fc.integer({ min: 2, max: 8 }),
@@ -220,11 +240,14 @@ const scriptOf: fc.Arbitrary<Script> = fc
       { trialPeriodCount: 10, trialPeriodInterval: 'DAY' },
     ),
     outcomes: fc.uniqueArray(
-      fc.record({
-        cycle: fc.integer({ min: 1, max: 8 }),
-        outcome: fc.constantFrom('insufficient_funds', 'card_declined', 'lost_card'),
-        times: fc.integer({ min: 1, max: 6 }),
-      }),
+      fc
+        .record({
+          cycle: fc.integer({ min: 1, max: 8 }),
+          outcome: fc.constantFrom('insufficient_funds', 'card_declined', 'lost_card'),
+          times: fc.integer({ min: 1, max: 6 }),
+          said: adviceOf,
+        })
+        .map(({ said, ...outcome }) => ({ ...outcome, ...said })),
       { maxLength: 3, selector: ({ cycle }) => cycle },
     ),
     commands: fc.uniqueArray(commandOf, { maxLength: 5, selector: ({ at }) => at }),

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { RetryAdvice } from '../../domain/declines.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
@@ -46,7 +47,8 @@ export type Reply =
       kind: 'declined';
       code: string;
       gatewayCode?: string;
-      retry?: 'never';
+      networkCode?: string;
+      advice?: RetryAdvice;
       byPerson?: true;
       isWithdrawn?: true;
     }

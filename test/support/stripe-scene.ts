@@ -50,9 +50,9 @@ export async function created({ env, shop }: Scene) {
  * Creates a subscription on a test clock. The payer pays the first cycle and never returns from Stripe's
  * page.
  */
-export async function active(scene: Scene) {
+export async function active(scene: Scene, card?: string) {
   const made = await created(scene);
-  await scene.seller.enterCard(made);
+  await scene.seller.enterCard(made, card);
   await scene.shop.news(made.subscriptionId, 5);
   await scene.seller.settled();
   return made;

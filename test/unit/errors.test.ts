@@ -17,7 +17,7 @@ const DOCUMENT = readFileSync(new URL('../../docs/errors.md', import.meta.url), 
 const retryRows = (retried: readonly string[], stopped: readonly string[]): string => {
   const row = (name: string, codes: readonly string[]) =>
     `|${name}|${codes.map((code) => `\`${code}\``).join(', ')}|\n`;
-  return row('by the plan', retried) + row('after a new method', stopped);
+  return row('by the plan', retried) + row('after new details', stopped);
 };
 
 function documentedErrors(): DocumentedError[] {
@@ -72,7 +72,7 @@ describe('error catalogue', () => {
     expect(DOCUMENT).toContain(
       retryRows(
         codes.filter((code) => !stopsAutomaticRetries(code)),
-        codes.filter(stopsAutomaticRetries),
+        codes.filter((code) => stopsAutomaticRetries(code)),
       ),
     );
   });

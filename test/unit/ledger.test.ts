@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { applyAdoption } from '../../domain/subscription/apply-attempt.ts';
 import { derive, stateDifferences } from '../../domain/subscription/ledger.ts';
+import { applyNewDetails } from '../../domain/subscription/notes.ts';
 import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
 import type { RecordedCharge } from '../../cli/verify/ledger-check.ts';
 import { at, declined, declines, Simulation, UNKNOWN } from '../support/simulation.ts';
@@ -30,6 +31,15 @@ function lived(): Simulation {
   life.cancelAtPeriodEnd();
   life.runTo('2028-01-01T00:00:00Z');
   return life;
+}
+
+/** A life whose card the network updates. */
+class Updated extends Simulation {
+  newDetails(): boolean {
+    const change = applyNewDetails(this.state, this.now);
+    if (change) this.adopt(change);
+    return change !== null;
+  }
 }
 
 /** A life whose rows were restored, after which charges were copied from the gateway's book. */
@@ -72,6 +82,31 @@ describe('the ledger of a subscription', () => {
       'created paid declined declined paid edited declined method_replaced paid paid paused unpaused declined ' +
         'declined declined declined declined manual_retry declined manual_retry paid unanswered paid paid ' +
         'cancellation_planned ended',
+    );
+    expect(problemsOf(life)).toEqual([]);
+  });
+
+  test('leads to the attempts after the bank’s advice and after new details of the card, also in a pause [ADR 0032, D-30]', () => {
+    const life = new Updated('2027-01-31T12:00:00Z', { cycleCount: 4 });
+    life.pay();
+    const advice = { kind: 'not_before', at: at('2027-03-04T12:00:00Z') } as const;
+    life.gives({ ...declined(), advice }, declined('expired_card'), declined('expired_card'));
+    life.runTo('2027-03-05T00:00:00Z');
+    expect(life.newDetails()).toBe(true);
+    life.runTo('2027-03-06T00:00:00Z');
+    life.pause();
+    expect(life.newDetails()).toBe(true);
+    expect(life.newDetails()).toBe(false);
+    life.unpause('2027-03-10T00:00:00Z');
+    life.gives(declined('fraudulent'));
+    life.runTo('2027-04-01T00:00:00Z');
+    expect(life.newDetails()).toBe(false);
+    expect(life.sent).toBe(
+      '2027-01-31T12:00 1, 2027-02-28T12:00 2, 2027-03-04T12:00 2 automatic_retry, ' +
+        '2027-03-05 2 automatic_retry, 2027-03-10 2',
+    );
+    expect(life.entries.map(({ kind }) => kind).join(' ')).toBe(
+      'created paid declined declined details_updated declined paused details_updated unpaused declined',
     );
     expect(problemsOf(life)).toEqual([]);
   });

@@ -1,22 +1,43 @@
 import { describe, expect, it } from 'vitest';
 import { amountProblem, ourAmount, stripeAmount } from '../../gateways/stripe/amounts.ts';
+import type { DeclineCode } from '../../domain/declines.ts';
 import { declineOf } from '../../gateways/stripe/declines.ts';
 
 describe('a decline of Stripe', () => {
+  /** All codes of https://docs.stripe.com/declines/codes and of its testing pages, read in November 2026. */
+  const STRIPE_CODES: Partial<Record<DeclineCode, string>> = {
+    account_closed: 'invalid_account',
+    authentication_required: 'authentication_required payment_intent_authentication_failure',
+    authorisation_revoked:
+      'revocation_of_all_authorizations revocation_of_authorization stop_payment_order',
+    card_declined:
+      'approve_with_id call_issuer card_declined debit_not_authorized do_not_honor do_not_try_again duplicate_transaction generic_decline incorrect_pin incorrect_zip invalid_amount invalid_pin mobile_device_authentication_required new_account_information_available no_action_taken offline_pin_required online_or_offline_pin_required pin_try_exceeded previously_declined_do_not_retry testmode_decline test_mode_live_card',
+    card_not_supported:
+      'card_not_supported currency_not_supported not_permitted restricted_card service_not_allowed transaction_not_allowed',
+    expired_card: 'expired_card invalid_expiry_month invalid_expiry_year',
+    fraudulent: 'fraudulent highest_risk_level merchant_blacklist security_violation',
+    incorrect_card_number: 'incorrect_number invalid_number',
+    insufficient_funds: 'insufficient_funds',
+    invalid_cvc: 'incorrect_cvc invalid_cvc',
+    issuer_unavailable: 'issuer_not_available try_again_later',
+    limit_exceeded: 'card_velocity_exceeded withdrawal_count_limit_exceeded',
+    lost_card: 'lost_card pickup_card',
+    processing_error: 'processing_error reenter_transaction',
+    stolen_card: 'stolen_card',
+  };
+
+  it.each(
+    Object.entries(STRIPE_CODES).flatMap(([code, names]) =>
+      names.split(' ').map((name) => [name, code] as const),
+    ),
+  )('with the decline code %s is %s [D-42]', (name, code) => {
+    expect(declineOf({ code: 'card_declined', decline_code: name }).code).toBe(code);
+  });
+
   it.each([
-    [{ code: 'card_declined', decline_code: 'insufficient_funds' }, 'insufficient_funds'],
-    [
-      { code: 'card_declined', decline_code: 'withdrawal_count_limit_exceeded' },
-      'insufficient_funds',
-    ],
     [{ code: 'incorrect_cvc', decline_code: '' }, 'invalid_cvc'],
     [{ code: 'expired_card' }, 'expired_card'],
     [{ code: 'incorrect_number' }, 'incorrect_card_number'],
-    [{ code: 'card_declined', decline_code: 'pickup_card' }, 'lost_card'],
-    [{ code: 'card_declined', decline_code: 'merchant_blacklist' }, 'fraudulent'],
-    [{ code: 'card_declined', decline_code: 'issuer_not_available' }, 'issuer_unavailable'],
-    [{ code: 'card_declined', decline_code: 'invalid_account' }, 'account_closed'],
-    [{ code: 'card_declined', decline_code: 'stop_payment_order' }, 'authorisation_revoked'],
     [{ code: 'authentication_required' }, 'authentication_required'],
     [{ code: 'card_declined', decline_code: 'a_code_of_tomorrow' }, 'card_declined'],
     [{ code: 'toString' }, 'card_declined'],
@@ -25,17 +46,71 @@ describe('a decline of Stripe', () => {
     expect(declineOf(decline).code).toBe(code);
   });
 
+  const HOUR_MS = 3_600_000;
+  const wait = (hours: number) => ({ kind: 'not_before', waitMs: hours * HOUR_MS });
+  const NEVER = { kind: 'never' };
+  const NEW_DETAILS = { kind: 'new_details_needed' };
+
   it.each([
-    ['do_not_try_again', 'never'],
-    ['try_again_later', 'later'],
-    ['confirm_card_data', 'unknown'],
-    [undefined, 'unknown'],
-  ] as const)('with the advice %s keeps its code and gets retry %s [D-30]', (advice, retry) => {
-    const decline = { code: 'card_declined', decline_code: 'generic_decline' };
-    expect(declineOf({ ...decline, advice_code: advice })).toEqual({
+    [{ advice_code: 'do_not_try_again' }, NEVER],
+    [{ advice_code: 'confirm_card_data' }, NEW_DETAILS],
+    [{ advice_code: 'try_again_later' }, null],
+    [{ decline_code: 'do_not_try_again' }, NEVER],
+    [{ decline_code: 'new_account_information_available' }, NEW_DETAILS],
+    [{ decline_code: 'previously_declined_do_not_retry' }, NEVER],
+    [{}, null],
+  ])('with %j has the advice %j [D-30]', (said, advice) => {
+    expect(declineOf({ code: 'card_declined', ...said }).advice).toEqual(advice);
+  });
+
+  it.each([
+    ['mastercard', '01', NEW_DETAILS],
+    ['mastercard', '02', null],
+    ['mastercard', '03', NEVER],
+    ['mastercard', '21', NEVER],
+    ['mastercard', '24', wait(1)],
+    ['mastercard', '25', wait(24)],
+    ['mastercard', '26', wait(48)],
+    ['mastercard', '27', wait(96)],
+    ['mastercard', '28', wait(144)],
+    ['mastercard', '29', wait(192)],
+    ['mastercard', '30', wait(240)],
+    ['mastercard', '40', null],
+    ['visa', '01', NEVER],
+    ['visa', '02', null],
+    ['visa', '03', NEW_DETAILS],
+    ['visa', '04', null],
+    ['amex', '01', null],
+  ])('of %s with the network’s advice %s has the advice %j [D-30]', (brand, code, advice) => {
+    const decline = {
       code: 'card_declined',
-      gatewayCode: 'generic_decline',
-      retry,
+      network_advice_code: code,
+      network_decline_code: '51',
+      payment_method: { card: { brand } },
+    };
+    expect(declineOf(decline)).toMatchObject({ advice, networkCode: '51' });
+  });
+
+  it('follows the network where it names an instant and Stripe says only later [D-30]', () => {
+    const decline = {
+      advice_code: 'do_not_try_again',
+      network_advice_code: '24',
+      payment_method: { card: { brand: 'mastercard' } },
+    };
+    expect(declineOf(decline).advice).toEqual(wait(1));
+  });
+
+  it.each([
+    ['highest_risk_level', 'fraudulent', null],
+    ['rule', 'fraudulent', null],
+    [null, 'fraudulent', null],
+    ['previously_declined_do_not_retry', 'lost_card', NEVER],
+  ])('that Stripe blocked for %s is %s with the advice %j [D-42]', (reason, code, advice) => {
+    const decline = { code: 'card_declined', decline_code: reason === null ? '' : 'lost_card' };
+    expect(declineOf(decline, { type: 'blocked', reason })).toMatchObject({
+      code,
+      advice,
+      gatewayCode: reason ?? 'blocked',
     });
   });
 

@@ -49,6 +49,7 @@ export function createFaults(
       subscriptionId,
       paymentMethodId: subscriptionId === null ? paymentMethodId : null,
       code: 'insufficient_funds',
+      advice: null,
       count: 1,
     });
 

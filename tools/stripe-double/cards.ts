@@ -2,6 +2,10 @@ export interface Decline {
   readonly code: string;
   readonly declineCode: string | null;
   readonly adviceCode: string | null;
+  readonly networkAdviceCode?: string | null;
+  readonly networkDeclineCode?: string | null;
+  /** True if Stripe blocks the charge and does not ask the bank. */
+  readonly isBlocked?: boolean;
 }
 
 /** `setup`: 3D Secure once, at set-up or first charge. `always`: at each. Declined if the payer is absent. */

@@ -164,6 +164,8 @@ export function cardError(why: Decline, more: StripeObject = {}): StripeObject {
     message: declineMessage(why),
     ...(why.declineCode === null ? {} : { decline_code: why.declineCode }),
     ...(why.adviceCode === null ? {} : { advice_code: why.adviceCode }),
+    ...(why.networkAdviceCode ? { network_advice_code: why.networkAdviceCode } : {}),
+    ...(why.networkDeclineCode ? { network_decline_code: why.networkDeclineCode } : {}),
     ...more,
   };
 }
@@ -171,13 +173,18 @@ export function cardError(why: Decline, more: StripeObject = {}): StripeObject {
 function outcomeOf(why: Decline | null): StripeObject {
   return {
     advice_code: why?.adviceCode ?? null,
-    network_advice_code: null,
-    network_decline_code: null,
-    network_status: why === null ? 'approved_by_network' : 'declined_by_network',
+    network_advice_code: why?.networkAdviceCode ?? null,
+    network_decline_code: why?.networkDeclineCode ?? null,
+    network_status: networkStatusOf(why),
     reason: why === null ? null : (why.declineCode ?? why.code),
     risk_level: 'normal',
     risk_score: 20,
     seller_message: why === null ? 'Payment complete.' : 'The bank declined the payment.',
-    type: why === null ? 'authorized' : 'issuer_declined',
+    type: why === null ? 'authorized' : why.isBlocked ? 'blocked' : 'issuer_declined',
   };
+}
+
+function networkStatusOf(why: Decline | null): string {
+  if (why === null) return 'approved_by_network';
+  return why.isBlocked ? 'not_sent_to_network' : 'declined_by_network';
 }

@@ -225,5 +225,8 @@ function readDecline(fields: Fields): Decline {
     declineCode: optionalText(fields, 'declineCode'),
     adviceCode:
       advice === undefined || advice === null ? null : oneOf(fields, 'adviceCode', ADVICE),
+    networkAdviceCode: optionalText(fields, 'networkAdviceCode'),
+    networkDeclineCode: optionalText(fields, 'networkDeclineCode'),
+    isBlocked: fields['isBlocked'] === true,
   };
 }

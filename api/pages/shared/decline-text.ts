@@ -18,6 +18,8 @@ export const REASONS = {
   payment_method_removed: 'reasonUnusable',
   account_closed: 'reasonUnusable',
   authorisation_revoked: 'reasonUnusable',
+  card_not_supported: 'reasonUnusable',
+  limit_exceeded: 'reasonDeclined',
 } as const satisfies Record<DeclineCode, string>;
 
 export type Reason = (typeof REASONS)[DeclineCode];

@@ -22,6 +22,7 @@ import {
   pageAnswer,
   subscriptionStatus,
 } from '../../answer-fields.ts';
+import { AdviceAnswer, presentAdvice } from '../../advice.ts';
 import { notFound, withoutNulls } from '../../http/request.ts';
 import { answerNumbered, numberedQuery } from '../../lists.ts';
 import { ATTEMPT_STATUS, chargeStatus, DisputeAnswer, presentDispute } from '../payments/intent.ts';
@@ -45,7 +46,7 @@ const Cause = z
     rule: z.enum(RULES).meta({
       description:
         '`due_date`: date `index` of the calendar that began at `anchor`. `retry_plan`: retry `retry` of `retries`. ' +
-        '`set_date`: a command or a new payment method had set the date. `command`: a manual retry. ' +
+        '`set_date`: a command, a new payment method or the bank’s advice had set the date. `command`: a manual retry. ' +
         '`adopted`: it was copied from the book of the payment gateway after a restore.',
     }),
     anchor: dateTime('Date 0 of the calendar.').optional(),
@@ -86,6 +87,11 @@ const Charge = z
     errorCode: declineCode.optional(),
     errorMessage: declineMessage.optional(),
     gatewayCode: z.string().optional(),
+    networkCode: z.string().optional().meta({
+      description:
+        'Code of the card network or the bank for the decline, if the gateway reports it.',
+    }),
+    advice: AdviceAnswer.optional(),
     settledAt: dateTime('Real time at which the outcome was recorded.').optional(),
     settledBy: z
       .enum(SETTLED_BY)
@@ -183,6 +189,8 @@ function presentCharge({ attempt, cycleNumber, dueAt, refunds, disputes }: Cycle
       errorCode,
       errorMessage: messageOf(errorCode),
       gatewayCode,
+      networkCode: attempt.networkCode,
+      advice: presentAdvice(attempt.advice),
       settledBy,
     }),
     refunds: refunds.map(presentRefund),

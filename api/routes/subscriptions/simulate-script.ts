@@ -6,6 +6,7 @@ import { editsNothing } from '../../../domain/subscription/edit-problems.ts';
 import type { Command } from '../../../domain/subscription/commands.ts';
 import type { Script, ScriptedOutcome } from '../../../domain/subscription/simulate.ts';
 import type { SubscriptionState } from '../../../domain/subscription/state.ts';
+import { adviceFields, adviceProblems, statedAdvice } from '../../advice.ts';
 import { amount, changedCurrency, instant, optional, wholeNumber } from '../../fields.ts';
 import { withoutEmpty } from '../../http/body.ts';
 import type { Fields, Problem } from '../../http/body.ts';
@@ -45,6 +46,7 @@ const entryFields = {
     'Outcome of the next attempts. With `at` or `cycle`.',
   ),
   times: optional(wholeNumber(1)).describe('Number of attempts with the outcome. Default: 1.'),
+  ...adviceFields,
   command: optional(
     z.enum(['edit', 'pause', 'unpause', 'cancel', 'resume', 'retry', 'new_card']),
   ).describe('A command, with the fields of its request. With `at`.'),
@@ -85,12 +87,22 @@ function entryProblems(entry: Entry): Problem[] {
   }
   const used: readonly string[] =
     command === undefined
-      ? ['at', 'cycle', 'outcome', 'times']
+      ? [
+          'at',
+          'cycle',
+          'outcome',
+          'times',
+          ...(outcome === 'paid' ? [] : Object.keys(adviceFields)),
+        ]
       : ['at', 'command', ...COMMANDS[command]];
   const unused = Object.entries(entry)
     .filter(([field, value]) => value !== undefined && !used.includes(field))
     .map(([field]) => ({ field, message: `is not a field of ${command ?? 'an outcome'}` }));
-  return [...unused, ...commandProblems(entry)];
+  return [
+    ...unused,
+    ...(outcome === 'paid' ? [] : adviceProblems(entry)),
+    ...commandProblems(entry),
+  ];
 }
 
 function commandProblems(entry: Entry): Problem[] {
@@ -111,10 +123,11 @@ export function newAmountsOf(script: readonly Entry[] = []): Record<string, numb
 }
 
 export function outcomesOf(script: readonly Entry[] = []): ScriptedOutcome[] {
-  return script.flatMap(({ at: fromAt = 0, cycle, outcome, times = 1 }) => {
+  return script.flatMap(({ at: fromAt = 0, cycle, outcome, times = 1, ...given }) => {
     if (outcome === undefined) return [];
     const code = outcome === 'paid' ? null : outcome;
-    return [{ for: cycle === undefined ? { fromAt } : { cycleNumber: cycle }, code, times }];
+    const place = cycle === undefined ? { fromAt } : { cycleNumber: cycle };
+    return [{ for: place, code, times, advice: statedAdvice(given) }];
   });
 }
 

@@ -4,6 +4,7 @@ import { findChargeable } from '../../../db/repositories/subscriptions/row.ts';
 import { DECLINES } from '../../../domain/declines.ts';
 import type { DeclineCode } from '../../../domain/declines.ts';
 import { DomainError } from '../../../domain/errors.ts';
+import { adviceFields, adviceProblems, statedAdvice } from '../../advice.ts';
 import { doneAnswer } from '../../answer-fields.ts';
 import { found, ok } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -41,11 +42,14 @@ export const declineNext = route({
           .refine((count) => count <= COUNT_MAX, { error: `must be at most ${COUNT_MAX}` })
           .meta({ maximum: COUNT_MAX }),
       ).describe('Number of charges to decline. Default: 1.'),
+      ...adviceFields,
     },
-    problems: ({ subscriptionId, pmId }) =>
-      (subscriptionId === undefined) === (pmId === undefined)
+    problems: ({ subscriptionId, pmId, ...given }) => [
+      ...((subscriptionId === undefined) === (pmId === undefined)
         ? [{ field: 'body', message: 'must have either subscriptionId or pmId' }]
-        : [],
+        : []),
+      ...adviceProblems(given),
+    ],
     examples: {
       'The next renewal': {
         subscriptionId: 'sub_0002sSOLuQx1oB9bUeVtYw3c',
@@ -62,7 +66,8 @@ export const declineNext = route({
       const gateway = await gatewayOf(deps, merchantId, call.body);
       // The name of an account at another gateway has a colon: `<gateway>:<account>`.
       if (gateway.includes(':')) throw new DomainError('operation_not_allowed', NOT_SANDBOX);
-      await deps.declineNext({ subscriptionId, paymentMethodId, code, count });
+      const advice = statedAdvice(call.body);
+      await deps.declineNext({ subscriptionId, paymentMethodId, code, count, advice });
       return ok({});
     });
   },

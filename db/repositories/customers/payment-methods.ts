@@ -1,4 +1,4 @@
-import { and, desc, ne, sql } from 'drizzle-orm';
+import { and, desc, inArray, ne, sql } from 'drizzle-orm';
 import { methodEventBody } from '../../../domain/events.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
@@ -109,6 +109,23 @@ export async function deleteUnusedMethod(
   if (user) return user.id;
   await tx.update(paymentMethods).set({ status: 'DELETED' }).where(isMethod);
   return null;
+}
+
+/** Returns the unpaid and paused subscriptions that charge the method. */
+export function subscriptionsOfMethod(
+  db: Db,
+  { merchantId, customerId, id }: Pick<PaymentMethod, 'merchantId' | 'customerId' | 'id'>,
+) {
+  return db
+    .select({ merchantId: subscriptions.merchantId, subscriptionId: subscriptions.id })
+    .from(subscriptions)
+    .where(
+      and(
+        hasValues(subscriptions, { merchantId, customerId }),
+        inArray(subscriptions.status, ['UNPAID', 'PAUSED']),
+        sql`${subscriptions.state}->>'paymentMethodId' = ${id}`,
+      ),
+    );
 }
 
 /**

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { and, inArray, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import { datedAdvice } from '../../../domain/declines.ts';
 import { isUnproven, settledBy } from '../../../domain/settlement.ts';
 import type { IntentFacts } from '../../../domain/events.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
@@ -208,6 +209,8 @@ async function decideAttempt(
       ...(gatewayChargeId === null ? {} : { gatewayChargeId }),
       errorCode: isPaid ? null : settlement.code,
       gatewayCode: isPaid ? null : (settlement.gatewayCode ?? null),
+      networkCode: isPaid ? null : (settlement.networkCode ?? null),
+      advice: isPaid || !settlement.advice ? null : datedAdvice(settlement.advice, nowAt),
       reason: null,
       lookups: lookupsAfter(settlement),
       unansweredAt: null,

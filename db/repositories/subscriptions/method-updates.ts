@@ -1,5 +1,6 @@
 import { and, asc, eq, getColumns, isNotNull, sql } from 'drizzle-orm';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
+import { applyNewDetails } from '../../../domain/subscription/notes.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
@@ -12,6 +13,9 @@ import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
+import { businessNow } from './business-time.ts';
+import { lockRow } from './row.ts';
+import { withoutCommand, writeChange } from './write-change.ts';
 
 export type UpdatableSubscription = NonNullable<
   Awaited<ReturnType<typeof findUpdatableSubscription>>
@@ -137,4 +141,20 @@ export async function updateTriesOf(db: Db, ref: SessionRef & { subscriptionId: 
     errorCode,
     command: acceptedAt === null ? null : { result, acceptedAt, card },
   }));
+}
+
+/** Plans the attempt that may follow new details of the card. False if none may. `nowAt` is real time. */
+export async function recordNewDetails(
+  db: Db,
+  ref: SubscriptionRef,
+  nowAt: number,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const { state, heldAt } = await lockRow(tx, ref);
+    if (heldAt) throw new Error(`${ref.subscriptionId} is held: its row is older than its run`);
+    const at = await businessNow(tx, ref, nowAt);
+    const change = applyNewDetails(state, at);
+    if (change) await writeChange(tx, withoutCommand(change, at));
+    return change !== null;
+  });
 }

@@ -251,7 +251,7 @@ test('a new card pays the owed cycle while the subscription is UNPAID [D-33, D-3
 
 test.for([
   ['insufficient_funds', 'There was not enough money in the account'],
-  ['expired_card', 'The card has expired'],
+  ['expired_card', 'The card has expired', 'None with the present card'],
   ['stolen_card', 'The card can no longer be charged', 'None with the present card'],
   ['fraudulent', 'The card can no longer be charged', 'None with the present card'],
   ['incorrect_card_number', 'The card details were not accepted', 'None with the present card'],

@@ -23,10 +23,17 @@ test('a request orders declines for a subscription or a payment method, and a re
     );
     expect([answer.status, answer.text]).toEqual([200, '{}']);
   }
-  expect((await declineNext(api, { pmId, code: 'expired_card' })).status).toBe(200);
+  const advised = { pmId, code: 'expired_card', advice: 'not_before', waitHours: 48 };
+  expect((await declineNext(api, advised)).status).toBe(200);
   expect(api.forcedDeclines).toEqual([
-    { subscriptionId, paymentMethodId: null, code: 'stolen_card', count: 3 },
-    { subscriptionId: null, paymentMethodId: pmId, code: 'expired_card', count: 1 },
+    { subscriptionId, paymentMethodId: null, code: 'stolen_card', count: 3, advice: null },
+    {
+      subscriptionId: null,
+      paymentMethodId: pmId,
+      code: 'expired_card',
+      count: 1,
+      advice: { kind: 'not_before', waitMs: 172_800_000 },
+    },
   ]);
 });
 
@@ -40,6 +47,20 @@ test('a request for declines is refused without exactly one target, for an unkno
   expectError(await declineNext(api, { code }), 400, 'bad_request', target);
   const both = await declineNext(api, { subscriptionId, pmId: 'pmt_1', code });
   expectError(both, 400, 'bad_request', target);
+  const wait = { subscriptionId, code, waitHours: 1 };
+  expectError(
+    await declineNext(api, wait),
+    400,
+    'bad_request',
+    'waitHours: needs advice not_before',
+  );
+  const unlimited = { subscriptionId, code, advice: 'not_before' };
+  expectError(
+    await declineNext(api, unlimited),
+    400,
+    'bad_request',
+    'waitHours: is required with advice not_before',
+  );
   expect((await declineNext(api, { subscriptionId, code: 'sunspots' })).text).toContain(
     'code: must be one of card_declined, ',
   );

@@ -67,7 +67,14 @@ export function createFakeGateway(faults: GatewayFaults) {
       if (says.includes('unknown')) return { kind: 'unknown', ...ASKED_FOR };
       const code = declineOf(says);
       const outcome: ChargeOutcome = code
-        ? { kind: 'declined', code, gatewayChargeId: null, gatewayCode: null, retry: 'unknown' }
+        ? {
+            kind: 'declined',
+            code,
+            gatewayChargeId: null,
+            gatewayCode: null,
+            networkCode: null,
+            advice: null,
+          }
         : succeeded(key);
       decided.set(key, outcome);
       charges.push({ key, amountMinor, kind: outcome.kind });

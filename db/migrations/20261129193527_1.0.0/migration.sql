@@ -190,6 +190,8 @@ CREATE TABLE "payment_attempt" (
 	"amount_minor" bigint NOT NULL,
 	"currency" char(3) NOT NULL,
 	"gateway_code" text,
+	"network_code" text,
+	"advice" jsonb,
 	"reason" text,
 	"is_account_refused" boolean DEFAULT false NOT NULL,
 	"payer_url" text,
