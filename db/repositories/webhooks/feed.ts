@@ -105,13 +105,13 @@ export async function readFeed(db: Db, query: FeedQuery): Promise<FeedPage> {
   // Every entry has an event. The first one may hold the event at `from`, and only earlier ones.
   const entriesMax = types === undefined ? limit + 1 : ENTRIES_AT_ONCE;
   const inStream = streamId === undefined ? sql`true` : sql`stream_id = ${streamId}`;
-  const areTypes = types === undefined ? sql`true` : sql`o.type = any(${textArray(types)})`;
-  const oldest = eventsBehind(merchantId, sql`expired`, { entries: sql`oldest_entry`, limit: 1 });
-  const page = eventsBehind(merchantId, from, { entries: sql`entry`, areTypes, limit });
+  const areTypes =
+    types === undefined ? sql`true` : sql`o.type = any(string_to_array(${types.join(',')}, ','))`;
+  const firstEntries = sql`(${entriesFrom(merchantId, sql`expired`, sql`true`, 2)})`;
   const [row] = await db.execute<{
-    events: FeedEvent[] | null;
+    events: (FeedEvent & FeedPlace)[] | null;
     entries: number;
-    end: FeedPlace | null;
+    looked: FeedPlace | null;
     last: FeedPlace | null;
     isKnown: boolean;
     isExpired: boolean;
@@ -123,41 +123,38 @@ export async function readFeed(db: Db, query: FeedQuery): Promise<FeedPage> {
       from event_feed where merchant_id = ${merchantId}
     ), entry as materialized (
       ${entriesFrom(merchantId, from, inStream, entriesMax)}
-    ), oldest_entry as materialized (
-      ${entriesFrom(merchantId, sql`expired`, sql`true`, 2)}
-    ), event as materialized (${page}), last as (
-      select position + events - 1 as position, mark from feed_entry
-      where merchant_id = ${merchantId} and position is not null
-      order by position desc limit 1
     )
     select
       (select json_agg(json_build_object('id', id, 'type', type, 'occurredAt', at, 'sequence', sequence,
-        'body', body) order by position) from event) as events,
+        'body', body, 'position', position, 'mark', mark) order by position)
+        from (${eventsBehind(merchantId, from, { entries: sql`entry`, areTypes, limit })}) e) as events,
       (select count(*)::int from entry) as entries,
-      (select json_build_object('position', position, 'mark', mark) from (
-        select position, mark, 1 as rank from event
-        union all select position + events - 1, mark, 2 from entry
-          where (select count(*) from event) < ${limit}
-        order by rank desc, position desc limit 1) e) as "end",
-      (select json_build_object('position', position, 'mark', mark) from last) as "last",
+      (select ${LAST_PLACE} from entry order by position desc limit 1) as looked,
+      (select ${LAST_PLACE} from feed_entry where merchant_id = ${merchantId} and position is not null
+        order by position desc limit 1) as "last",
       ${place ? isHeld(merchantId, place) : sql`true`} as "isKnown",
       ${from} < expired as "isExpired",
-      (select at from (${oldest}) o) as "oldestAt",
+      (select at from (${eventsBehind(merchantId, sql`expired`, { entries: firstEntries, limit: 1 })}) e)
+        as "oldestAt",
       exists (select from feed_entry where merchant_id = ${merchantId} and position is null) as "isBehind"
     from expiry`);
   if (!row) throw new Error('the feed answered no row');
-  const { events, end, last, isKnown, isExpired, oldestAt, isBehind } = row;
-  const found = events ?? [];
-  const isAtEnd = found.length < limit && row.entries < entriesMax;
+  const { looked, last, isKnown, isExpired, oldestAt, isBehind } = row;
+  const events = row.events ?? [];
+  const isAtEnd = events.length < limit && row.entries < entriesMax;
+  const end = events.length === limit ? events.at(-1) : isAtEnd ? last : looked;
   return {
-    events: found,
-    end: (isAtEnd ? last : end) ?? { position: 0, mark: 0 },
+    events,
+    end: end ?? { position: 0, mark: 0 },
     isAtEnd,
     lost: !isKnown ? 'replaced' : isExpired ? 'expired' : null,
     oldestAt,
     isBehind,
   };
 }
+
+/** SQL of the place behind an entry. */
+const LAST_PLACE = sql.raw(`json_build_object('position', position + events - 1, 'mark', mark)`);
 
 /** SQL of the first entries with events behind a place; the first one may have only earlier events. */
 function entriesFrom(merchantId: string, from: SQL, condition: SQL, limit: number): SQL {
@@ -191,12 +188,6 @@ function isHeld(merchantId: string, { position, mark }: FeedPlace): SQL {
     where merchant_id = ${merchantId} and position <= ${position}::bigint
     order by position desc limit 1), false))`;
 }
-
-const textArray = (values: readonly string[]): SQL =>
-  sql`array[${sql.join(
-    values.map((value) => sql`${value}`),
-    sql`, `,
-  )}]::text[]`;
 
 export type EventDelivery = typeof webhookDeliveries.$inferSelect;
 
