@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient } from '../../client/index.ts';
+import { createClient, PerennialError } from '../../client/index.ts';
 import type { Client } from '../../client/index.ts';
 import { subscribe } from '../scripts/client/monthly.ts';
 import { waitFor } from '../scripts/client/wait-for.ts';
@@ -54,6 +54,7 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
     await client.editSubscription({ body: { subscriptionId, newNextPaymentDate } });
   }
   await client.pauseSubscription({ body: { subscriptionId: ids[6] ?? '' } });
+  const readBefore = await readOn(client);
   await rehearsal.follow('Backups', 0);
   await stop('api', 'worker', 'temporal');
   for (const name of ['perennial', 'temporal', 'temporal_visibility']) {
@@ -75,6 +76,7 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   );
   say('a pause, a one-time charge and a new subscription');
   const before = await keys();
+  const readBeyond = await readOn(client, readBefore);
 
   await stop('api', 'worker');
   await copy('perennial', 'newest');
@@ -82,6 +84,8 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   say('the product is restored, Temporal is not; as docs/operations.md says:');
   await recover(rehearsal, () => edit(LATER_MS));
   await expectSame(before, 'the restore of the product');
+  await expectRefused(client, readBeyond);
+  await readOn(client, readBefore);
 
   await stop('api', 'worker', 'temporal');
   await copy('newest', 'perennial');
@@ -90,11 +94,29 @@ export async function restoreDrills(rehearsal: Rehearsal, merchant: Merchant): P
   await start('temporal', 'api', 'worker');
   await sleep(REPAIRED_AFTER_MS);
   await expectSame(before, 'the restore of Temporal');
+  await readOn(client, readBeyond);
   await rehearsal.expectRight();
   await rehearsal.follow('Backups', 1, { TIME: backupAt });
   say(`both are restored to ${backupAt}:`);
   await recover(rehearsal, () => edit(LATER_MS));
   await expectSame(before, 'the restore of both');
+  await expectRefused(client, readBeyond);
+  await readOn(client, readBefore);
+}
+
+/** Reads the feed from a cursor, or from its oldest event, to its end. Returns the cursor there. */
+async function readOn(client: Client, after?: string): Promise<string> {
+  let end = after ?? '';
+  const query = { wait: 0, ...(after !== undefined && { after }) };
+  for await (const page of client.feed(query)) end = page.after;
+  return end;
+}
+
+/** Throws if a reader goes on that has read events which the restore lost. */
+async function expectRefused(client: Client, after: string): Promise<void> {
+  const refusal = await readOn(client, after).catch((error: unknown) => error);
+  if (refusal instanceof PerennialError && refusal.errorCode === 'cursor_expired') return;
+  throw new Error('a reader of the feed was not told that events were lost');
 }
 
 /** The commands that a restore loses, and that are repeated after it: the dates then are far away. */
