@@ -160,6 +160,7 @@ const activities = {
       if (pace.tried(late * 1_000, isDecided, Date.now())) void keepPace();
     },
     settled: (outcome) => metrics.count('perennial_charge_outcomes_total', outcome),
+    recovered: (cycle) => metrics.count('perennial_cycles_recovered_total', cycle),
   }),
 };
 

@@ -311,6 +311,8 @@ export interface ChargeObserver {
    */
   renewed(lateSeconds: number, isDecided: boolean): void;
   settled(outcome: { trigger: string; outcome: string; code: string }): void;
+  /** A declined cycle is paid. `code`: of its latest decline. */
+  recovered(cycle: { retry: string; code: string }): void;
 }
 
 type Charge = (input: ChargeAttemptInput) => Promise<ChargeAttemptResult>;
@@ -321,13 +323,18 @@ export function measuredCharges(charge: Charge, observer: ChargeObserver): Charg
     const startedAt = Date.now();
     const result = await charge(input);
     if (result.kind === 'adopt') return result;
-    const { openAttempt } = input.state;
+    const { openAttempt, owed } = input.state;
     const dueAt = renewalDueAt(input);
     if (dueAt !== null) observer.renewed(Math.max(0, startedAt - dueAt) / 1_000, isDecided(result));
     if (result.kind === 'settled') {
       const { outcome } = result;
       const code = outcome.kind === 'declined' ? outcome.code : '';
       observer.settled({ trigger: openAttempt?.trigger ?? '', outcome: outcome.kind, code });
+      const declinedWith = owed?.lastDeclineCode ?? null;
+      if (openAttempt && outcome.kind === 'succeeded' && declinedWith !== null) {
+        const retry = String(openAttempt.attemptNumber - 1);
+        observer.recovered({ retry, code: declinedWith });
+      }
     }
     return result;
   };

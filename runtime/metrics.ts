@@ -77,6 +77,11 @@ const WORKER = {
     'outcome',
     'code',
   ],
+  perennial_cycles_recovered_total: [
+    'Billing cycles that were paid after a decline. retry: number of the paid attempt after the first. code: of the latest decline',
+    'retry',
+    'code',
+  ],
 } as const satisfies Definitions;
 
 const BOTH = {

@@ -82,6 +82,10 @@ test('a renewal, a decline, a recovery and an unknown outcome move the metrics o
   await expect.poll(() => outcomes('insufficient_funds')).toBe(1);
   await env.execute(ref, command('manualRetry'));
   expect(await outcomes('manual_retry', 'succeeded')).toBe(1);
+  const recovered = await scrape(workerPort);
+  const first = 'perennial_cycles_recovered_total{retry="1",code="insufficient_funds"}';
+  expect(recovered.get(first)).toBe(1);
+  expect(total(recovered, 'perennial_cycles_recovered_total')).toBe(1);
 
   expect((await scrape(apiPort)).get('perennial_outcomes_unknown{subject="charge"}')).toBe(0);
   await fault('charge', 'error_500', 100);
