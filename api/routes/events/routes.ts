@@ -145,15 +145,16 @@ export const getEvents = route({
 
 /** Reads until a page has events or the feed ends. Numbers events first if they are missing on the page. */
 async function readPage(db: Db, query: FeedQuery): Promise<FeedPage> {
-  let page = await readFeed(db, query);
+  let { after: place } = query;
   for (let pages = 1; ; pages += 1) {
-    if (page.lost !== null) throw new DomainError('cursor_expired', LOST[page.lost]);
+    let page = await readFeed(db, { ...query, after: place });
     if (page.isBehind && page.isAtEnd) {
       await assignPositions(db, query.merchantId);
-      page = await readFeed(db, query);
+      page = await readFeed(db, { ...query, after: place });
     }
+    if (page.lost !== null) throw new DomainError('cursor_expired', LOST[page.lost]);
     if (page.events.length > 0 || page.isAtEnd || pages === EMPTY_PAGES_MAX) return page;
-    page = await readFeed(db, { ...query, after: page.end });
+    place = page.end;
   }
 }
 
