@@ -242,7 +242,8 @@ export const updateWebhook = route({
   tag: 'Webhooks',
   summary: 'Replace a webhook configuration',
   description:
-    'Also reactivates a deactivated configuration, and tries at once what waits. After a change of the secret, `webhook-signature` ' +
+    'Also reactivates a deactivated configuration, and tries at once what waits. `missedEvents` of `GET /webhook` then counts ' +
+    'what it missed, and `recoverEvents` sends that again. After a change of the secret, `webhook-signature` ' +
     'lists a signature with each of the two secrets for 24 hours. `xpay-signature` uses the new ' +
     'secret at once.',
   idempotencyKey: 'honoured',
