@@ -36,7 +36,7 @@ import type { CommandResult } from '../domain/subscription/commands.ts';
 import { takePlace } from '../domain/subscription/renewal-places.ts';
 import type { Place } from '../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../domain/subscription/snapshot.ts';
-import { isChargeable, jitterAt, takesNewMethod } from '../domain/subscription/state.ts';
+import { isBilled, isChargeable, jitterAt } from '../domain/subscription/state.ts';
 import type { ChargeableState, SubscriptionState } from '../domain/subscription/state.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { updateMethodLink } from '../runtime/payer-links.ts';
@@ -298,7 +298,7 @@ function completeChange(
   const isDunning = events.some(({ dunning }) => dunning !== undefined);
   // A link expires in real time, also on a test clock.
   const linked =
-    isDunning && takesNewMethod(state.status)
+    isDunning && isBilled(state.status)
       ? withUpdateLink(events, updateMethodLink(links, state, Date.now()))
       : events;
   return { place, change: { state, events: linked, effects } };

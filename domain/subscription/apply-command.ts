@@ -302,7 +302,8 @@ export function applyNewPaymentMethod(
   const isUnpaid = state.status === 'UNPAID';
   const mustWait = isUnpaid && !chargesNewMethod(state, now);
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
-  if (owed && (state.openAttempt || mustWait)) {
+  // In PAUSED nothing is charged. The unpause sets the date of the owed cycle.
+  if (owed && state.status !== 'PAUSED' && (state.openAttempt || mustWait)) {
     // Outside UNPAID, an unpause or an edit has set the date of a retry, and only that date is charged.
     const setAt = isUnpaid ? null : owed.nextRetryAt;
     const nextRetryAt = Math.max(now, earliestAt, setAt ?? 0);

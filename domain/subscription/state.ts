@@ -61,9 +61,14 @@ export function isDunned(state: SubscriptionState): boolean {
   return state.status === 'UNPAID' || nextRetryAt(state) !== null;
 }
 
-/** True if the payer may replace the payment method in this status. */
-export function takesNewMethod(status: SubscriptionStatus): boolean {
+/** True if the subscription is charged in this status. Then its payer gets a link to replace the payment method. */
+export function isBilled(status: SubscriptionStatus): boolean {
   return status === 'TRIALING' || status === 'ACTIVE' || status === 'UNPAID';
+}
+
+/** True if the payer may replace the payment method in this status, for example with a link from before a pause. */
+export function takesNewMethod(status: SubscriptionStatus): boolean {
+  return isBilled(status) || status === 'PAUSED';
 }
 
 /** True if a payment method given at `now` is charged at once, or as soon as the open attempt is declined. */
@@ -75,7 +80,7 @@ export function chargesNewMethod(state: SubscriptionState, now: number): boolean
 export function chargesNewMethodNext(state: SubscriptionState, now: number): boolean {
   const { status, owed, openAttempt } = state;
   const isDue = openAttempt !== null && (owed?.nextRetryAt ?? 0) <= now;
-  const isPlanned = takesNewMethod(status) && cancelAt(state) === null;
+  const isPlanned = isBilled(status) && cancelAt(state) === null;
   return isDue && isPlanned && now >= earliestAttemptAt(state);
 }
 

@@ -72,7 +72,11 @@ function refusalOf(state: SubscriptionState, command: Command, now: number): Ref
         unless(now < state.checkoutExpiresAt, 'The checkout has expired.')
       );
     case 'replacePaymentMethod':
-      return notIn(state, ['TRIALING', 'ACTIVE', 'UNPAID'], 'given another payment method');
+      return notIn(
+        state,
+        ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED'],
+        'given another payment method',
+      );
     default:
       return assertNever(command);
   }

@@ -140,10 +140,11 @@ export class LifeInDoubt extends Simulation {
         break;
       case 'replacePaymentMethod':
         // The owed cycle is charged with the new method at once, or after the open attempt is declined. Outside UNPAID a
-        // date that was set stays.
+        // date that was set stays. In PAUSED the unpause sets the date.
         if (status === 'UNPAID') notBefore.automatic_retry = -Infinity;
-        if (open) this.requiredChargeAt = Math.max(this.now, notBefore.automatic_retry);
-        else if (status === 'UNPAID') this.requiredChargeAt = null;
+        if (open && status !== 'PAUSED') {
+          this.requiredChargeAt = Math.max(this.now, notBefore.automatic_retry);
+        } else if (status === 'UNPAID') this.requiredChargeAt = null;
         if (open) open.hasNewerMethod = true;
         break;
       case 'edit': {

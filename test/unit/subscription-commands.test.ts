@@ -185,6 +185,32 @@ describe('while the outcome of a payment is unknown', () => {
 });
 
 describe('pause and unpause', () => {
+  test('charge a card of the pause at the new date, once, after a final decline [D-§4, D-33]', () => {
+    const simulation = subscribed('2026-01-10').gives(declined('stolen_card'));
+    simulation.runTo('2026-02-10T01:00Z');
+    simulation.pause();
+    expect(simulation.newCard().result).toMatchObject({ outcome: 'saved' });
+    simulation.runTo('2026-06-01');
+    simulation.unpause('2026-06-05');
+    simulation.runTo('2026-07-05');
+    expect(simulation).toMatchObject({
+      sent: '2026-01-10 1, 2026-02-10 2, 2026-06-05 2, 2026-07-05 3',
+      path: 'CREATED > ACTIVE > UNPAID > PAUSED > ACTIVE > ENDED',
+    });
+    expectNothingFurther(simulation);
+  });
+
+  test('charge a card of the pause at the new date when the old card is declined late [D-§4, D-33]', () => {
+    const simulation = subscribed('2026-01-10').gives(UNKNOWN, declined('stolen_card'));
+    simulation.runTo('2026-02-10');
+    simulation.pause();
+    simulation.newCard();
+    simulation.runTo('2026-06-01');
+    simulation.unpause('2026-06-05');
+    simulation.runTo('2026-06-06');
+    expect(simulation.sent).toBe('2026-01-10 1, 2026-02-10 2, 2026-06-05 2');
+  });
+
   test('cause no charge during the pause and exactly one at the new date [D-§4]', () => {
     const simulation = subscribed('2026-01-10').gives(declined());
     simulation.runTo('2026-02-10T01:00Z');

@@ -4,11 +4,13 @@ import {
   chargesNewMethod,
   chargesNewMethodNext,
   earliestAttemptAt,
+  isBilled,
   isDunned,
   knownUntil,
   nextAmountMinor,
   nextPaymentAt,
   nextRetryAt,
+  resumeAt,
   takesNewMethod,
 } from '../../../domain/subscription/state.ts';
 import type {
@@ -69,7 +71,7 @@ export function updateStageOf(
 ): CardStage {
   if (nowAt >= expiresAt) return 'expired';
   const attempt = owedPayment?.attempt ?? null;
-  if (takesNewMethod(state.status) && isAwaited(attempt)) {
+  if (isBilled(state.status) && isAwaited(attempt)) {
     if (isSuperseded(state)) return 'processing';
     // While the bank waits for the payer, the payer may give another card.
     if (isAtBank(attempt)) return 'open';
@@ -92,6 +94,7 @@ export function confirmationOf({
   canConfirm,
   owedPayment,
 }: MethodUpdate): 'offered' | 'begun' | null {
+  if (!isBilled(state.status)) return null;
   if (state.openAttempt && isAwaited(owedPayment?.attempt ?? null)) return 'begun';
   return canConfirm && needsAuthentication(state) ? 'offered' : null;
 }
@@ -123,8 +126,7 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
   switch (stage) {
     case 'saved': {
       const { state } = update;
-      const isCharging =
-        isSuperseded(state) && takesNewMethod(state.status) && cancelAt(state) === null;
+      const isCharging = isSuperseded(state) && isBilled(state.status) && cancelAt(state) === null;
       // After the charge of the old card, which has no outcome yet, the new card is charged at `nextRetryAt`.
       const nextAt = isCharging ? (state.owed?.nextRetryAt ?? null) : nextPaymentAt(state);
       const isTriedNext = isCharging || (isDunned(state) && nextAt !== null);
@@ -171,7 +173,6 @@ function purchaseOf({ productPage, description, merchantName }: MethodUpdate): P
 function closedText({ say }: Language, { state, merchantName: name }: MethodUpdate): PageText {
   const texts: Partial<Record<typeof state.status, string>> = {
     CREATED: say('notBegun', { name }),
-    PAUSED: say('paused'),
     ENDED: say('ended'),
   };
   return { title: say('cannotChangeTitle'), texts: [texts[state.status] ?? say('tryLater')] };
@@ -267,7 +268,6 @@ function offerOf(language: Language, update: MethodUpdate, isDue: boolean): Offe
     card === null
       ? []
       : [{ label: say('cardNow'), text: cardText(language, card), brand: card.brand }];
-  const isUnpaid = state.status === 'UNPAID';
   if (isDue) {
     return {
       heading: say('newCard'),
@@ -288,12 +288,18 @@ function offerOf(language: Language, update: MethodUpdate, isDue: boolean): Offe
       { label: say('chargedToday'), text: money(0, state.terms.currency), isSum: true },
       ...now,
       ...dueRows(language, update),
-      ...nextPaymentRows(language, {
-        amount,
-        at: isUnpaid ? earliestAttemptAt(state) : nextPaymentAt(state),
-      }),
+      ...nextRows(language, update, amount),
     ],
   };
+}
+
+function nextRows(language: Language, { state }: MethodUpdate, amount: string): ListRow[] {
+  const { say } = language;
+  const isUnpaid = state.status === 'UNPAID';
+  const at = isUnpaid ? earliestAttemptAt(state) : (nextPaymentAt(state) ?? resumeAt(state));
+  return state.status === 'PAUSED' && at === null
+    ? [{ label: say('nextPayment'), text: say('paused') }]
+    : nextPaymentRows(language, { amount, at });
 }
 
 /** Empty if none was declined. */

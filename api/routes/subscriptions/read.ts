@@ -5,10 +5,10 @@ import type { SubscriptionView } from '../../../db/repositories/subscriptions/ro
 import type { Db } from '../../../db/client.ts';
 import {
   cancelAt,
+  isBilled,
   nextPaymentAt,
   remainingCycleCount,
   resumeAt,
-  takesNewMethod,
 } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
@@ -127,7 +127,7 @@ function presentSubscription(
       receiptId: view.receiptId,
       testClockId: view.testClockId,
       updatePaymentMethodLink:
-        takesNewMethod(status) && !isReadOnly ? updateMethodLink(deps, state, deps.now()) : null,
+        isBilled(status) && !isReadOnly ? updateMethodLink(deps, state, deps.now()) : null,
       paymentMetadata: isMethodShown ? presentCard(paymentMethod) : null,
     }),
   };

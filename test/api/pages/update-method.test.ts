@@ -357,7 +357,6 @@ test('the update page says that a declined card was not saved [D-33]', async ({ 
 
 test.for([
   ['CREATED', 409, 'has not begun yet'],
-  ['PAUSED', 409, 'is paused'],
   ['ENDED', 409, 'has ended'],
 ] as const)(
   'the update link of a subscription that is %s answers 409 with the reason and takes no card [D-33]',
@@ -368,7 +367,6 @@ test.for([
       status === 'CREATED'
         ? updateMethodLink(SIGNER, { ...subscription.ref, paymentMethodId: null }, Date.now())
         : await updateLinkOf(api, subscription);
-    if (status === 'PAUSED') await sendCommand(api, '/subscription/merchant/pause', subscription);
     if (status === 'ENDED') await sendCommand(api, '/subscription/merchant/cancel', subscription);
 
     const { look, comeBack, outcomeAt } = visit(api, url);
@@ -379,6 +377,39 @@ test.for([
     const sent = api.workflows.calls.length;
     expectSeeOther(await comeBack(`payment_token=tok_closed_${status}`), outcomeAt);
     expect(api.workflows.calls).toHaveLength(sent);
+  },
+);
+
+test.for([
+  [{}, 'None while the subscription is paused'],
+  [{ resumeAt: Date.UTC(2099, 4, 5) }, 'US$19.99 on 5 May 2099'],
+] as const)(
+  'a card is changed without a charge while the subscription is PAUSED with %j [D-33, D-§4]',
+  async ([pause, next], { api }) => {
+    const { subscription, look, give } = await openUpdatePage(api, 'UNPAID', {}, 'stolen_card');
+    const { subscriptionId } = subscription;
+    const body = { subscriptionId, ...pause };
+    expect((await api.call('POST', '/subscription/merchant/pause', { body })).status).toBe(200);
+    const page = await look();
+    expect([page.status, headingOf(page), alertOf(page)]).toEqual([200, 'Change your card', null]);
+    expect(linesOf(page.text)).toEqual([
+      ['Charged today', 'US$0.00'],
+      ['Card now', 'Visa ending in 4242'],
+      ['Next payment', next],
+    ]);
+    const saved = await give(`payment_token=tok_good_${subscriptionId}_1111`);
+    expect(headingOf(saved)).toBe('Your card was replaced');
+    expect(saved.text).toContain(
+      'Visa ending in 1111 is used from now on. Nothing was charged now.',
+    );
+    expect(await lastFourOf(api, subscription)).toBe('1111');
+    expect(await readSubscription(api, subscription)).toMatchObject({ status: 'PAUSED' });
+    const unpause = { subscriptionId, newNextPaymentDate: Date.now() + DAY_MS };
+    expect(
+      (await api.call('POST', '/subscription/merchant/unpause', { body: unpause })).status,
+    ).toBe(200);
+    // The card was declined for good. With the old card, the subscription would be UNPAID now.
+    expect(await readSubscription(api, subscription)).toMatchObject({ status: 'ACTIVE' });
   },
 );
 

@@ -204,8 +204,7 @@ export const de: Texts = {
   cannotChangeTitle: 'Ihre Karte kann hier nicht geändert werden',
   notBegun:
     'Dieses Abonnement hat noch nicht begonnen. Starten Sie es über den Link, den Sie von {name} erhalten haben.',
-  paused:
-    'Dieses Abonnement ist pausiert, und es wird nichts abgebucht. Sie können Ihre Karte ändern, sobald es weiterläuft.',
+  paused: 'Keine, solange das Abonnement pausiert ist',
   ended: 'Dieses Abonnement ist beendet. Es wird nichts mehr abgebucht.',
   tryLater: 'Versuchen Sie es später noch einmal.',
   newCardSavedTitle: 'Ihre neue Karte wurde gespeichert',

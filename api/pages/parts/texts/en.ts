@@ -205,8 +205,7 @@ export const en = {
   dueAmountPaid: 'The payment of {amount} that was due went through.',
   cannotChangeTitle: 'Your card cannot be changed here',
   notBegun: 'This subscription has not begun yet. Use the link that {name} gave you to start it.',
-  paused:
-    'This subscription is paused, and nothing is charged. Your card can be changed once it goes on.',
+  paused: 'None while the subscription is paused',
   ended: 'This subscription has ended. Nothing more will be charged.',
   tryLater: 'Try again later.',
   newCardSavedTitle: 'Your new card was saved',

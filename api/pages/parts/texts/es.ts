@@ -199,8 +199,7 @@ export const es: Texts = {
   cannotChangeTitle: 'Su tarjeta no se puede cambiar aquí',
   notBegun:
     'Esta suscripción todavía no ha empezado. Utilice el enlace que le dio {name} para empezarla.',
-  paused:
-    'Esta suscripción está en pausa y no se cobra nada. Podrá cambiar de tarjeta cuando se reanude.',
+  paused: 'Ninguno mientras la suscripción esté en pausa',
   ended: 'Esta suscripción ha terminado. No se cobrará nada más.',
   tryLater: 'Inténtelo de nuevo más tarde.',
   newCardSavedTitle: 'Su nueva tarjeta se ha guardado',

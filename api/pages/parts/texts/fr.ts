@@ -201,8 +201,7 @@ export const fr: Texts = {
   cannotChangeTitle: 'Votre carte ne peut pas être changée ici',
   notBegun:
     'Cet abonnement n’a pas encore commencé. Utilisez le lien que {name} vous a donné pour le commencer.',
-  paused:
-    'Cet abonnement est en pause et rien n’est débité. Vous pourrez changer votre carte dès qu’il reprendra.',
+  paused: 'Aucun tant que l’abonnement est en pause',
   ended: 'Cet abonnement est terminé. Plus rien ne sera débité.',
   tryLater: 'Réessayez plus tard.',
   newCardSavedTitle: 'Votre nouvelle carte a été enregistrée',

@@ -198,8 +198,7 @@ export const it: Texts = {
   cannotChangeTitle: 'Qui non è possibile cambiare la carta',
   notBegun:
     'Questo abbonamento non è ancora iniziato. Per iniziarlo usi il link che ha ricevuto da {name}.',
-  paused:
-    'Questo abbonamento è in pausa e non viene addebitato nulla. Potrà cambiare la carta quando riprenderà.',
+  paused: 'Nessuno finché l’abbonamento è in pausa',
   ended: 'Questo abbonamento è terminato. Non sarà addebitato altro.',
   tryLater: 'Riprovi più tardi.',
   newCardSavedTitle: 'La Sua nuova carta è stata salvata',

@@ -200,8 +200,7 @@ export const nl: Texts = {
   cannotChangeTitle: 'Uw kaart kan hier niet worden gewijzigd',
   notBegun:
     'Dit abonnement is nog niet begonnen. Start het via de link die u van {name} hebt gekregen.',
-  paused:
-    'Dit abonnement is gepauzeerd en er wordt niets afgeschreven. U kunt uw kaart wijzigen zodra het doorgaat.',
+  paused: 'Geen zolang het abonnement is gepauzeerd',
   ended: 'Dit abonnement is beëindigd. Er wordt niets meer afgeschreven.',
   tryLater: 'Probeer het later opnieuw.',
   newCardSavedTitle: 'Uw nieuwe kaart is opgeslagen',

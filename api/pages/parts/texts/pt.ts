@@ -197,8 +197,7 @@ export const pt: Texts = {
   cannotChangeTitle: 'Seu cartão não pode ser trocado aqui',
   notBegun:
     'Esta assinatura ainda não começou. Use o link que {name} enviou a você para iniciá-la.',
-  paused:
-    'Esta assinatura está pausada e nada é cobrado. Você poderá trocar de cartão quando ela for retomada.',
+  paused: 'Nenhum enquanto a assinatura estiver pausada',
   ended: 'Esta assinatura terminou. Nada mais será cobrado.',
   tryLater: 'Tente novamente mais tarde.',
   newCardSavedTitle: 'Seu novo cartão foi salvo',
