@@ -12,10 +12,13 @@ import type { PageRequest } from './card-page.tsx';
 import { Alert } from './views.tsx';
 import type { BankConfirmation, CardPages, CardRoutes, CardSubject } from './card-page-kind.ts';
 
-/** True while the payer can confirm the charge with the bank, or its outcome is not known yet. */
+function isUndecided(attempt: ShownAttempt | null): boolean {
+  return attempt !== null && attempt.state !== 'DECLINED' && attempt.state !== 'SUCCEEDED';
+}
+
+/** True while the payer of a page can confirm its charge with the bank, or its outcome is not known yet. */
 export function isAwaited(attempt: ShownAttempt | null): boolean {
-  if (attempt === null || attempt.sessionId === null) return false;
-  return attempt.state !== 'DECLINED' && attempt.state !== 'SUCCEEDED';
+  return isUndecided(attempt) && attempt?.sessionId !== null;
 }
 
 export function isAtBank(attempt: ShownAttempt | null): boolean {
@@ -89,7 +92,8 @@ export function bankRoutes<Subject extends CardSubject>({
     const intentId = pathParam(ctx, 'intentId');
     if (!isStorable(intentId)) return seeOther(ctx, home); // as for an unknown intent
     const attempt = await bank.attemptOf(subject, intentId);
-    if (!isAwaited(attempt)) {
+    // A charge of the present card has no session. Its payer waits here, too, and must not pay it again.
+    if (!isUndecided(attempt)) {
       const outcome = (await bank.outcomeOf?.(language, subject, intentId)) ?? null;
       if (outcome === null) seeOther(ctx, shownAt);
       else sendPage(deps, ctx, outcome);

@@ -92,3 +92,24 @@ test.for(['stolen_card', 'authentication_required'])(
     expect((await look()).text).not.toContain('/again/');
   },
 );
+
+test('a payment with the present card whose outcome is unknown leads to a page that waits, and then to its receipt [D-31, D-33]', async ({
+  api,
+}) => {
+  const { subscription, look, request } = await openUpdatePage(api, 'UNPAID');
+  const asked = await look();
+  api.workflows.faults.card = 'unknown';
+  const location = await payAgain(api, asked);
+  const waiting = await request(location);
+  expect([waiting.status, headingOf(waiting)]).toEqual([200, 'Your payment is being processed']);
+  expect(linesOf(waiting.text)).toEqual([['Amount', 'US$19.99']]);
+  expect(waiting.text).toContain('you will not be charged twice');
+  // The form of the first page, as after a step back.
+  expect(headingOf(await request(await payAgain(api, asked)))).toBe(headingOf(waiting));
+  api.workflows.faults.card = 'paid late';
+  await api.workflows.lookUp(subscription.ref);
+  expect(headingOf(await request(location))).toBe(PAID);
+  expect(await causesOf(api, subscription.subscriptionId)).toEqual([
+    'the payer asked for it, by the command again:in_:2',
+  ]);
+});
