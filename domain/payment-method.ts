@@ -61,6 +61,13 @@ export const NETWORK_DIGITS = [
   { prefix: /^4/, digits: 16 },
 ];
 
+/** Stands in place of a one-time token for a card that the customer has saved before. No gateway's token has a colon. */
+export const savedCardToken = (paymentMethodId: string): string => `saved:${paymentMethodId}`;
+
+/** Returns the id of the saved card; null for a gateway's token. */
+export const readSavedCardToken = (token: string): string | null =>
+  /^saved:(.*)$/.exec(token)?.[1] ?? null;
+
 export type CardField = 'number' | 'expiry' | 'cvc';
 
 /** The typing errors that the gateway reports, each with its field. Each is also the key of the page's text. */

@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Db } from '../../db/client.ts';
 import { findCardSession, tryKey } from '../../db/repositories/checkouts/tries.ts';
-import { savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
+import { findMethod, savePaymentMethod } from '../../db/repositories/customers/payment-methods.ts';
 import { newId } from '../../domain/ids.ts';
+import { readSavedCardToken } from '../../domain/payment-method.ts';
 import type { SaveMethodOutcome } from '../../gateways/port.ts';
 import type { GatewayRegistry } from '../../gateways/registry.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
@@ -24,7 +25,7 @@ export type RedeemTokenResult =
 
 /**
  * Redeems a token for a payment method, PENDING at first. Refuses a refused card, another customer's, and one entered
- * before the present card. A repeat returns the same method. Throws a retryable error.
+ * before the present card. A repeat returns the same method. A saved card is sent to no gateway. Throws a retryable error.
  */
 export async function redeemToken(
   { db, gateways }: { db: Db; gateways: GatewayRegistry },
@@ -32,6 +33,12 @@ export async function redeemToken(
 ): Promise<RedeemTokenResult> {
   const id = newId('pmt', input.nowAt, randomBytes);
   const { merchantId, checkoutSessionId: sessionId } = input;
+  const savedId = readSavedCardToken(input.paymentToken);
+  if (savedId !== null) {
+    const saved = await findMethod(db, merchantId, savedId);
+    const isUsable = saved?.customerId === input.customerId && saved.status === 'LIVE';
+    return isUsable ? { kind: 'saved', paymentMethodId: saved.id } : REFUSED;
+  }
   const session = await findCardSession(db, { merchantId, sessionId });
   failpoint('before_gateway');
   const { outcome, gateway } = await redeemAtOne(

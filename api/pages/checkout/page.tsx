@@ -108,6 +108,8 @@ export function checkoutRoutes(routes: PageRoutes): void {
       tries,
       expiresAt: clockReachedAt === null ? state.checkoutExpiresAt : Infinity,
     }),
+    savedAction: ({ say }, { state }, card) =>
+      say(state.terms.trial === null ? 'payWith' : 'startTrialWith', card),
     purpose: 'subscription',
     subjectId: ({ subscriptionId }) => subscriptionId,
     bank: {

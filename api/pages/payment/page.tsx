@@ -51,6 +51,7 @@ export function paymentPageRoutes(routes: PageRoutes): void {
       tries,
       expiresAt: checkoutExpiresAt ?? Infinity,
     }),
+    savedAction: ({ say }, _payment, card) => say('payWith', card),
     purpose: 'payment',
     subjectId: ({ intentId }) => intentId,
     bank: {

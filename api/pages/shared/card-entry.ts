@@ -13,6 +13,7 @@ import type { CardPages, CardRoutes, CardSubject, Opened } from './card-page-kin
 import { missingDetails, shownDetails } from './details-form.ts';
 import type { DetailName } from './details-form.ts';
 import { browserOf, returnUrl } from './own-requests.ts';
+import { offeredCard } from './saved-card.tsx';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import type { SaleText } from './views.tsx';
@@ -80,6 +81,7 @@ export async function straightToGateway<Subject extends CardSubject>(
   if (!isPerson || isPreview(ctx) || ctx.querystring !== '' || !asksNothing) return null;
   const gateway = await cardGatewayOf(deps, subject.merchantId);
   if (!gateway?.openCardEntry || !takesCard(pages, subject, deps.now())) return null;
+  if ((await offeredCard(deps, pages, subject, gateway)) !== null) return null;
   const request = plainRequest(deps, ctx, opened, gateway);
   const { sale, alert } = pages.asked(request, subject);
   if (alert !== null) return null;

@@ -85,6 +85,12 @@ export interface CardPages<Subject extends CardSubject> {
   isDecided(subject: Subject): boolean;
   /** Returns the number of cards tried, and the real time after which the page takes no card. */
   limitsOf(subject: Subject): { tries: number; expiresAt: number };
+  /** Returns the words of the button for a saved card. Absent: the page offers none. */
+  savedAction?(
+    language: Language,
+    subject: Subject,
+    card: { readonly brand: string; readonly digits: string },
+  ): string;
   readonly purpose: CardPage['purpose'];
   subjectId(subject: Subject): string;
   /** The bank to which a charge may lead. Absent if nothing is charged on the page. */

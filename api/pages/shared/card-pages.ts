@@ -23,6 +23,7 @@ import {
   forgetDetails,
   hasProblem,
   keptDetails,
+  missingDetails,
   readDetails,
   refuseDetails,
   valuesOf,
@@ -39,7 +40,9 @@ import type { ApiDeps } from '../../deps.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import { bankPath } from '../../../runtime/payer-links.ts';
-import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
+import { CARD_TRIES_MAX, savedCardToken } from '../../../domain/payment-method.ts';
+import { pathParam } from '../../http/request.ts';
+import { offeredCard, savedCardForm, savedCardPath } from './saved-card.tsx';
 import type { PageLimits } from './limits.ts';
 import { leaveBank } from '../../../db/repositories/payments/shown-attempts.ts';
 
@@ -66,7 +69,9 @@ export function cardPageRoutes<Subject extends CardSubject>(
     const browser = browserOf(deps, ctx, home);
     const mistypes = mistypesIn(ctx.querystring);
     const request = { ...deps, gateway, language, home, browser, names, typed, mistypes };
-    return stagePage(pages, request, { subject, outcome, nowAt: deps.now() });
+    const card = await offeredCard(deps, pages, subject, gateway);
+    const saved = savedCardForm(pages, request, subject, card);
+    return stagePage(pages, request, { subject, outcome, nowAt: deps.now(), saved });
   };
 
   router.get(path, async (ctx) => {
@@ -117,7 +122,12 @@ export function cardPageRoutes<Subject extends CardSubject>(
 function stagePage<Subject extends CardSubject>(
   pages: CardPages<Subject>,
   request: PageRequest,
-  { subject, outcome, nowAt }: { subject: Subject; outcome: string; nowAt: number },
+  {
+    subject,
+    outcome,
+    nowAt,
+    saved,
+  }: { subject: Subject; outcome: string; nowAt: number; saved: ReturnType<typeof savedCardForm> },
 ): Page {
   const { language } = request;
   const { say } = language;
@@ -130,7 +140,7 @@ function stagePage<Subject extends CardSubject>(
       const { sale: text, bank, ...asked } = pages.asked(request, subject);
       const sale = saleOf(request, subject.mode, text, back.url);
       if (!bank || takesCard(pages, subject, nowAt)) {
-        const page = askPayer(request, { ...asked, subject, sale });
+        const page = askPayer(request, { again: saved, ...asked, subject, sale });
         return bank ? withBankAbove(page, bank) : page;
       }
       return withBankAbove({ language, status: 200, title: sale.productName, content: null }, bank);
@@ -185,8 +195,8 @@ function returnRoutes<Subject extends CardSubject>({
   const finish = async (
     ctx: Context,
     { subject, home, outcome, language, isOwn }: Opened<Subject> & { isOwn: boolean },
+    returned = readReturn(ctx.querystring),
   ): Promise<void> => {
-    const returned = readReturn(ctx.querystring);
     const mistypes = returned === null ? mistypesIn(ctx.querystring) : [];
     const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
     const taken = changesNothing
@@ -213,6 +223,32 @@ function returnRoutes<Subject extends CardSubject>({
   router.post(path, async (ctx) => {
     const opened = await openForm(ctx);
     if (opened !== null) await finish(ctx, { ...opened, isOwn: true });
+  });
+
+  const savedPath = savedCardPath(pages.pathOf(':token'), ':card');
+
+  /** The form that pays with a saved card. A second click repeats the try of the first. */
+  router.post(savedPath, async (ctx) => {
+    const opened = await openForm(ctx);
+    if (opened === null) return;
+    const { subject, outcome } = opened;
+    const id = pathParam(ctx, 'card');
+    const token = savedCardToken(id);
+    const returned: Returned = { key: tryKey(token), card: { kind: 'token', token } };
+    const isRepeat = (await findTry(deps.db, { ...subject, key: returned.key })) !== null;
+    if (!isRepeat) {
+      const gateway = await cardGatewayOf(deps, subject.merchantId);
+      const card = await offeredCard(deps, pages, subject, gateway);
+      if (card?.id !== id || missingDetails(subject).length > 0) return seeOther(ctx, outcome);
+      await limits.expectFewDeclines(ctx, subject);
+    }
+    await finish(ctx, { ...opened, isOwn: true }, returned);
+  });
+
+  /** For the waiting page after that form. */
+  router.get(savedPath, async (ctx) => {
+    const { subject, outcome } = await open(ctx);
+    if (subject !== null) seeOther(ctx, outcome);
   });
 }
 

@@ -1,11 +1,12 @@
-import { and, desc, inArray, ne, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, ne, notExists, sql } from 'drizzle-orm';
 import { methodEventBody } from '../../../domain/events.ts';
+import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import type { EventCard } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { paymentMethods } from '../../schema/customers.ts';
 import type { PaymentMethodStatus } from '../../schema/customers.ts';
 import { paymentIntents } from '../../schema/payments.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
+import { subscriptionLinks, subscriptions } from '../../schema/subscriptions.ts';
 import { findRecord, hasValues, isRecord } from '../records.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 
@@ -65,6 +66,43 @@ export async function findGatewayMethod(
     .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id))
     .limit(1);
   return row?.gatewayMethodId ?? null;
+}
+
+/**
+ * Returns the card that the customer saved last there, if it can be charged. Null for a customer who has bought by a link
+ * that names the customer: any person may have opened it and saved a card.
+ */
+export async function findOfferedCard(
+  db: Db,
+  { merchantId, customerId, gateway }: { merchantId: string; customerId: string; gateway: string },
+  nowAt: number,
+) {
+  const byLink = (orders: typeof subscriptions | typeof paymentIntents) =>
+    db
+      .select({ id: orders.id })
+      .from(orders)
+      .innerJoin(subscriptionLinks, isRecord(subscriptionLinks, orders.merchantId, orders.linkId))
+      .where(
+        and(
+          eq(orders.merchantId, merchantId),
+          eq(orders.customerId, customerId),
+          eq(subscriptionLinks.customerId, customerId),
+        ),
+      );
+  const { id, expiryMonth, expiryYear } = paymentMethods;
+  const [card] = await db
+    .select({ ...CARD, id, expiryMonth, expiryYear })
+    .from(paymentMethods)
+    .where(
+      and(
+        hasValues(paymentMethods, { merchantId, customerId, gateway, status: 'LIVE' }),
+        notExists(byLink(subscriptions)),
+        notExists(byLink(paymentIntents)),
+      ),
+    )
+    .orderBy(desc(paymentMethods.createdAt), desc(paymentMethods.id))
+    .limit(1);
+  return card && nowAt < cardExpiresAt(card) ? card : null;
 }
 
 export const findMethod = (db: Db, merchantId: string, id: string) =>

@@ -205,6 +205,21 @@ test('a person’s browser goes straight to Stripe’s page when our page asks n
   expect(texts).toHaveLength(1);
 });
 
+test('a person’s browser stays on our page when it offers a saved card [D-11]', async ({
+  createApi,
+}) => {
+  const openCardEntry = async () =>
+    ({ kind: 'redirect', url: 'https://stripe.example/card' }) as const;
+  const api = await createApi({ gateways: oneGateway({ ...stripe, name: 'fake', openCardEntry }) });
+  const { customerId } = await saveCard(api);
+  const { fwdUrl } = await createSubscription(api, { customerId });
+  const person = { headers: { 'sec-fetch-dest': 'document' } };
+  const page = await browse(api, new URL(fwdUrl).pathname, person);
+  expect(page.text).toContain('<button type="submit">Pay with Visa 4242</button>');
+  expect(page.text).toContain('<button type="submit">Continue to enter your card</button>');
+  expect(page.text).not.toContain('stripe.example');
+});
+
 test('the payer of a link is not sent to Stripe as the customer of the link, whose e-mail Stripe would show [D-37]', async ({
   createApi,
 }) => {

@@ -106,6 +106,8 @@ export const ar: Texts = {
   subscription: 'اشتراك',
   pay: 'دفع {amount}',
   startTrial: 'حفظ البطاقة وبدء الفترة التجريبية المجانية',
+  payWith: 'ادفع ببطاقة {brand} {digits}',
+  startTrialWith: 'ابدأ الفترة التجريبية المجانية ببطاقة {brand} {digits}',
   today: 'اليوم',
   todayUpfront: 'المبلغ المقدم، اليوم',
   thereafter: 'ثم',

@@ -113,6 +113,8 @@ export const de: Texts = {
   subscription: 'Abonnement',
   pay: '{amount} zahlen',
   startTrial: 'Karte speichern und kostenlos testen',
+  payWith: 'Mit {brand} {digits} zahlen',
+  startTrialWith: 'Kostenlos testen mit {brand} {digits}',
   today: 'Heute',
   todayUpfront: 'Anfangsbetrag, heute',
   thereafter: 'Danach',

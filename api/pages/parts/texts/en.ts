@@ -115,6 +115,8 @@ export const en = {
   subscription: 'Subscription',
   pay: 'Pay {amount}',
   startTrial: 'Save card and start free trial',
+  payWith: 'Pay with {brand} {digits}',
+  startTrialWith: 'Start free trial with {brand} {digits}',
   today: 'Today',
   todayUpfront: 'Upfront amount, today',
   thereafter: 'Then',

@@ -110,6 +110,8 @@ export const es: Texts = {
   subscription: 'Suscripción',
   pay: 'Pagar {amount}',
   startTrial: 'Guardar la tarjeta y empezar la prueba gratuita',
+  payWith: 'Pagar con {brand} {digits}',
+  startTrialWith: 'Empezar la prueba gratuita con {brand} {digits}',
   today: 'Hoy',
   todayUpfront: 'Pago inicial, hoy',
   thereafter: 'Después',

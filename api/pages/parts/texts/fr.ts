@@ -111,6 +111,8 @@ export const fr: Texts = {
   subscription: 'Abonnement',
   pay: 'Payer {amount}',
   startTrial: 'Enregistrer la carte et commencer l’essai gratuit',
+  payWith: 'Payer avec {brand} {digits}',
+  startTrialWith: 'Commencer l’essai gratuit avec {brand} {digits}',
   today: 'Aujourd’hui',
   todayUpfront: 'Montant initial, aujourd’hui',
   thereafter: 'Puis',

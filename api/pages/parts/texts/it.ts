@@ -109,6 +109,8 @@ export const it: Texts = {
   subscription: 'Abbonamento',
   pay: 'Paga {amount}',
   startTrial: 'Salva la carta e inizia la prova gratuita',
+  payWith: 'Paga con {brand} {digits}',
+  startTrialWith: 'Inizia la prova gratuita con {brand} {digits}',
   today: 'Oggi',
   todayUpfront: 'Importo iniziale, oggi',
   thereafter: 'Poi',

@@ -107,6 +107,8 @@ export const ja: Texts = {
   subscription: '定期購入',
   pay: '{amount}を支払う',
   startTrial: 'カードを保存して無料トライアルを始める',
+  payWith: '{brand} {digits}で支払う',
+  startTrialWith: '{brand} {digits}で無料トライアルを始める',
   today: '本日',
   todayUpfront: '初回のお支払い額（本日）',
   thereafter: 'その後',

@@ -110,6 +110,8 @@ export const nl: Texts = {
   subscription: 'Abonnement',
   pay: '{amount} betalen',
   startTrial: 'Kaart opslaan en gratis proefperiode starten',
+  payWith: 'Betalen met {brand} {digits}',
+  startTrialWith: 'Gratis proefperiode starten met {brand} {digits}',
   today: 'Vandaag',
   todayUpfront: 'Beginbedrag, vandaag',
   thereafter: 'Daarna',

@@ -109,6 +109,8 @@ export const pt: Texts = {
   subscription: 'Assinatura',
   pay: 'Pagar {amount}',
   startTrial: 'Salvar cartão e começar o teste grátis',
+  payWith: 'Pagar com {brand} {digits}',
+  startTrialWith: 'Começar o teste grátis com {brand} {digits}',
   today: 'Hoje',
   todayUpfront: 'Valor inicial, hoje',
   thereafter: 'Depois',
