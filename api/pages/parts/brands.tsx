@@ -40,6 +40,14 @@ export function inGroups(digits: string): string {
   return digits.replace(found?.groups ?? FOURS, '$& ');
 }
 
+/** Returns the names of the brands of these cards. */
+export function brandsOf(cards: readonly { readonly number: string }[]): string[] {
+  const hasCard = ({ first }: Brand) => cards.some(({ number }) => first.test(number));
+  return Object.values(BRANDS)
+    .filter(hasCard)
+    .map(({ name }) => name);
+}
+
 /** A small picture beside the name of a card's brand; nothing for an unknown brand. */
 export function BrandMark({ brand: id }: { brand: string }) {
   const found = BRANDS[id];

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { MistypeText } from '../../../domain/payment-method.ts';
-import { BrandMark, inGroups } from '../parts/brands.tsx';
+import { brandsOf, BrandMark, inGroups } from '../parts/brands.tsx';
 import type { Language } from '../parts/language.ts';
 
 export interface ListRow {
@@ -82,6 +82,7 @@ export function CardPage(
   },
 ) {
   const { sale, alert, again, given, payerName, mistypes } = props;
+  const brands = brandsOf(sale.testCards ?? []);
   return (
     <CardSection {...{ sale, alert, again, given }} hasWrongField={mistypes.length > 0}>
       <CardForm
@@ -92,6 +93,7 @@ export function CardPage(
         {...{ payerName, mistypes }}
         describedBy={alert === null || mistypes.length > 0 ? undefined : ALERT_ID}
       />
+      {brands.length > 0 && <p class="soft small">{brands.join(' · ')}</p>}
     </CardSection>
   );
 }
