@@ -194,6 +194,12 @@ h1 + .bad { margin-top: .75rem; }
   dl > div { margin-bottom: .35rem; line-height: 1.3; }
   dt { font-size: .875rem; }
   dd { text-align: start; }
+  /* The button of a short form is on the first screen. */
+  main { padding-top: .75rem; }
+  .card { padding: .75rem 1rem; }
+  label { margin-top: .4rem; }
+  input { padding: .5rem .7rem; }
+  button, .button { margin-top: .9rem; }
 }
 @media (max-width: 20em) {
   /* A date, which never breaks, fits on a screen of 180 px. */

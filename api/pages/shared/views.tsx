@@ -265,7 +265,7 @@ function TestModeNote(props: { language: Language; cards: readonly PublishedTest
   return (
     <details class="note">
       <summary>{language.say('testCards')}</summary>
-      <p>{language.say('testCardHint')}</p>
+      <p>{language.join(language.say('testMode'), language.say('testCardHint'))}</p>
       <table lang="en" dir="ltr">
         <tbody>
           {cards.map((card) => (

@@ -42,7 +42,7 @@ export const ar: Texts = {
   cardEnding: '{brand} المنتهية بالأرقام {digits}',
 
   testMode: 'وضع الاختبار: لا يتم تحويل أي أموال.',
-  testCards: 'وضع الاختبار: لا يتم تحويل أي أموال. بطاقات الاختبار',
+  testCards: 'وضع الاختبار: بطاقات الاختبار',
   testCardHint:
     'أي تاريخ انتهاء في المستقبل، وأي اسم، ورمز CVC من 3 أرقام (4 أرقام لبطاقات American Express).',
 

@@ -46,7 +46,7 @@ export const de: Texts = {
   cardEnding: '{brand} mit den Endziffern {digits}',
 
   testMode: 'Testmodus: Es fließt kein Geld.',
-  testCards: 'Testmodus: Es fließt kein Geld. Testkarten',
+  testCards: 'Testmodus: Testkarten',
   testCardHint:
     'Beliebiges Ablaufdatum in der Zukunft, beliebiger Name, Prüfnummer mit 3 Ziffern (bei American Express 4).',
 

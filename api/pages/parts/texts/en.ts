@@ -47,7 +47,7 @@ export const en = {
 
   // Test mode
   testMode: 'Test mode: no money moves.',
-  testCards: 'Test mode: no money moves. Test cards',
+  testCards: 'Test mode: test cards',
   testCardHint: 'Any expiry in the future, any name, a CVC of 3 digits (4 on American Express).',
 
   // The gateway's page for a card

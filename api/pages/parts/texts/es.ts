@@ -43,7 +43,7 @@ export const es: Texts = {
   cardEnding: '{brand} terminada en {digits}',
 
   testMode: 'Modo de prueba: no se mueve dinero.',
-  testCards: 'Modo de prueba: no se mueve dinero. Tarjetas de prueba',
+  testCards: 'Modo de prueba: tarjetas de prueba',
   testCardHint:
     'Cualquier caducidad futura, cualquier nombre y un código CVC de 3 cifras (4 en American Express).',
 
@@ -63,7 +63,7 @@ export const es: Texts = {
   yourDetails: 'Sus datos',
   name: 'Nombre',
   email: 'Correo electrónico',
-  changeEmail: 'Cambiar el correo electrónico',
+  changeEmail: 'Cambiar el correo',
   phone: 'Número de teléfono',
   nameMissing: 'Introduzca su nombre.',
   emailWrong: 'Introduzca una dirección de correo electrónico, por ejemplo ana@example.com.',

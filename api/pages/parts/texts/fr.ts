@@ -44,7 +44,7 @@ export const fr: Texts = {
   cardEnding: '{brand} se terminant par {digits}',
 
   testMode: 'Mode test : aucun mouvement d’argent.',
-  testCards: 'Mode test : aucun mouvement d’argent. Cartes de test',
+  testCards: 'Mode test : cartes de test',
   testCardHint:
     'N’importe quelle date d’expiration future, n’importe quel nom, un cryptogramme à 3 chiffres (4 pour American Express).',
 

@@ -43,7 +43,7 @@ export const it: Texts = {
   cardEnding: '{brand} che termina con {digits}',
 
   testMode: 'Modalità di test: nessun denaro viene trasferito.',
-  testCards: 'Modalità di test: nessun denaro viene trasferito. Carte di test',
+  testCards: 'Modalità di test: carte di test',
   testCardHint:
     'Una scadenza futura qualsiasi, un nome qualsiasi, un codice CVC di 3 cifre (4 per American Express).',
 
@@ -62,7 +62,7 @@ export const it: Texts = {
   yourDetails: 'I Suoi dati',
   name: 'Nome e cognome',
   email: 'Indirizzo e-mail',
-  changeEmail: 'Modifichi l’indirizzo e-mail',
+  changeEmail: 'Modifichi l’e-mail',
   phone: 'Numero di telefono',
   nameMissing: 'Inserisca il Suo nome.',
   emailWrong: 'Inserisca un indirizzo e-mail, per esempio anna@example.com.',

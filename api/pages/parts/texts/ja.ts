@@ -42,7 +42,7 @@ export const ja: Texts = {
   cardEnding: '{brand}（末尾{digits}）',
 
   testMode: 'テストモード：実際の請求は発生しません。',
-  testCards: 'テストモード：実際の請求は発生しません。テスト用カード',
+  testCards: 'テストモード：テスト用カード',
   testCardHint:
     '有効期限は将来の任意の日付、名義は任意、CVCコードは3桁（American Expressは4桁）です。',
 

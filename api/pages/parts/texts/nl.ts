@@ -43,7 +43,7 @@ export const nl: Texts = {
   cardEnding: '{brand} eindigend op {digits}',
 
   testMode: 'Testmodus: er wordt geen geld overgemaakt.',
-  testCards: 'Testmodus: er wordt geen geld overgemaakt. Testkaarten',
+  testCards: 'Testmodus: testkaarten',
   testCardHint:
     'Een willekeurige vervaldatum in de toekomst, een willekeurige naam en een CVC-code van 3 cijfers (bij American Express 4).',
 

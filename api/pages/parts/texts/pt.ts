@@ -42,7 +42,7 @@ export const pt: Texts = {
   cardEnding: '{brand} com final {digits}',
 
   testMode: 'Modo de teste: nenhum dinheiro é movimentado.',
-  testCards: 'Modo de teste: nenhum dinheiro é movimentado. Cartões de teste',
+  testCards: 'Modo de teste: cartões de teste',
   testCardHint:
     'Qualquer validade no futuro, qualquer nome e um código CVC de 3 dígitos (4 no American Express).',
 
