@@ -16,6 +16,8 @@ import {
 
 /** The height of a small phone's screen. */
 const PHONE_SCREEN_PX = 667;
+const PHONE_HEIGHT_PX = 844;
+const ACCEPTED = 'Visa · Mastercard · American Express · Diners Club · Discover · JCB · UnionPay';
 const DECLINING_CARD = cardOf('4000 0000 0000 0002');
 const test = onHostedPages();
 
@@ -86,42 +88,86 @@ describe('the checkout, in a browser,', () => {
 });
 
 describe('the hosted pages', () => {
-  test('can be filled in and submitted in order by keyboard alone', async ({
+  test('are paid by keyboard alone, after a mistyped e-mail address, a mistyped card and a declined one', async ({
     payer,
     subscribe,
   }) => {
-    const subscription = await subscribe();
-    const page = await payer();
-    await page.goto(subscription.fwdUrl);
-    const order: string[] = [];
-    const typed: Record<string, string> = {
-      'Name on card': PAYING_CARD.name,
-      'Card number': PAYING_CARD.number,
-      Expiry: PAYING_CARD.expiry,
-      CVC: PAYING_CARD.cvc,
+    const subscription = await subscribe({ customerDetails: {} });
+    const page = await payer({ script: true });
+    const press = (key: string) => page.keyboard.press(key);
+    const type = async (text: string) => {
+      await press('ControlOrMeta+A');
+      await page.keyboard.type(text);
     };
-    for (let step = 0; step < 8; step += 1) {
-      await page.keyboard.press('Tab');
-      const name = await focused(page);
-      order.push(name);
-      if (typed[name] === undefined) continue;
-      await page.keyboard.press('ControlOrMeta+A');
-      await page.keyboard.type(typed[name]);
-    }
-    expect(order).toEqual([
-      'Test mode: no money moves. Test cards',
+    const pressAndLoad = (key: string) => Promise.all([page.waitForEvent('load'), press(key)]);
+    /** Presses Tab until the element has the focus, which must be visible. Returns each element that had it. */
+    const tabTo = async (name: string) => {
+      const order: string[] = [];
+      while (order.at(-1) !== name && order.length < 20) {
+        await press('Tab');
+        order.push(await focused(page));
+      }
+      expect(await page.evaluate('document.activeElement.matches(":focus-visible")')).toBe(true);
+      return order;
+    };
+    await page.goto(subscription.fwdUrl);
+    expect(await tabTo('Name')).toEqual(['Test mode: test cards', 'Name']);
+    await type('Ada Example');
+    expect(await tabTo('E-mail address')).toEqual(['E-mail address']);
+    await type('ada@example');
+    await pressAndLoad('Enter');
+    expect(await focused(page)).toBe('E-mail address');
+    await type('ada@example.com');
+    await pressAndLoad('Enter');
+
+    expect(await tabTo('Card number')).toEqual([
+      'Test mode: test cards',
       'Change e-mail address',
       'Name on card',
       'Card number',
-      'Expiry',
-      'CVC',
+    ]);
+    await type('4242 4242 4242 4243');
+    await tabTo('Expiry');
+    await type(PAYING_CARD.expiry);
+    await tabTo('CVC');
+    await type(PAYING_CARD.cvc);
+    expect(await tabTo('Cancel and return to Test merchant')).toEqual([
       'Pay US$19.99',
       'Cancel and return to Test merchant',
     ]);
-    await page.getByLabel('CVC').focus();
-    await page.keyboard.press('Enter');
+    await press('Shift+Tab');
+    await press('Enter');
+    expect(await focused(page)).toBe('Card number');
+    expect(await page.title()).toBe('Error: Garden Letters · Test merchant');
+    await type(DECLINING_CARD.number);
+    await press('Enter');
+    await page.getByRole('alert').waitFor();
+    expect(await focused(page)).toBe(DECLINED);
+
+    await tabTo('Card number');
+    await type(PAYING_CARD.number);
+    await tabTo('Expiry');
+    await type(PAYING_CARD.expiry);
+    await tabTo('CVC');
+    await type(PAYING_CARD.cvc);
+    await press('Enter');
     await page.getByText('Thank you: your payment was received').waitFor();
-    expect(await subscription.book()).toEqual(['succeeded 1999']);
+    await tabTo('Continue to Test merchant');
+    await pressAndLoad('Enter');
+    expect(page.url()).toContain(`${SHOP_URL}/thanks?subscription_id=`);
+    expect(await subscription.book()).toEqual(['declined 1999', 'succeeded 1999']);
+  });
+
+  test('have the button of a trial in test mode on the first screen of a phone, and name the accepted cards', async ({
+    payer,
+    subscribe,
+  }) => {
+    const trial = { trialPeriodCount: 7, trialPeriodInterval: 'DAY' };
+    const page = await payer({ width: 390 });
+    await page.goto((await subscribe(trial)).fwdUrl);
+    const { y, height } = (await page.getByRole('button').boundingBox())!;
+    expect(y + height).toBeLessThan(PHONE_HEIGHT_PX);
+    await page.getByText(ACCEPTED).waitFor();
   });
 
   test('show the offer beside the form on a wide screen and above it on a phone, and never scroll sideways for a long name', async ({
