@@ -45,6 +45,30 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
+  test('is paid with the saved card of a customer who comes back [D-11]', async ({
+    payer,
+    subscribe,
+  }) => {
+    const first = await subscribe();
+    const page = await payer();
+    await page.goto(first.fwdUrl);
+    await payByCard(page);
+    const { customerId } = await first.read();
+    const second = await subscribe({ customerId, customerDetails: {}, amount: 2_900 });
+    await page.goto(second.fwdUrl);
+    await page.getByRole('button', { name: 'Pay with Visa 4242' }).click();
+    await page.getByText('Thank you: your payment was received').waitFor();
+    expect(await second.book()).toEqual(['succeeded 2900']);
+    expect(await second.news(6)).toEqual([
+      'intent.created CREATED 2900 USD',
+      'subscription.created CREATED 2900 USD',
+      'intent.checkout_opened CREATED 2900 USD',
+      'intent.success SUCCESS 2900 USD',
+      expect.stringContaining('subscription.cycle_charged ACTIVE 2900 USD, cycle 1, 11 left'),
+      expect.stringContaining('subscription.active ACTIVE 2900 USD'),
+    ]);
+  });
+
   test('shows no second form and stays paid once when its payer goes back or reloads [D-32]', async ({
     shop,
     payer,

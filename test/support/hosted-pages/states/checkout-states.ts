@@ -1,4 +1,5 @@
 import { changeSettings } from '../../../../db/repositories/merchants/settings.ts';
+import { saveCard } from '../../fixtures/payments.ts';
 import type { PageStates } from './page-servers.ts';
 import {
   card,
@@ -32,6 +33,10 @@ export const CHECKOUT_STATES: PageStates = {
   },
   'checkout: live': async ({ live }, locale) => (await checkout(live, locale)).look(),
   'checkout: trial': async ({ test }, locale) => (await checkout(test, locale, TRIAL)).look(),
+  'checkout: saved card': async ({ test }, locale) => {
+    const { customerId } = await saveCard(test, { gateway: 'sandbox' });
+    return (await checkout(test, locale, { customerId })).look();
+  },
   'checkout: brand': async ({ test }, locale) => {
     const { look } = await checkout(test, locale);
     const { merchantId } = test.merchant;
