@@ -1100,6 +1100,10 @@ export type GeneratePaymentLinkRequest = {
      */
     locale?: PageLocale | null;
     /**
+     * Name and description of the product on the page.
+     */
+    productPage?: ProductPage | null;
+    /**
      * Id of an existing customer. Without it a customer is created from the details.
      */
     customerId?: string | null;
@@ -1264,6 +1268,10 @@ export type CreateIntentRequest = {
      */
     locale?: PageLocale | null;
     /**
+     * Name and description of the product on the page.
+     */
+    productPage?: ProductPage | null;
+    /**
      * Id of an existing customer. Without it a customer is created from the details.
      */
     customerId?: string | null;
@@ -1336,6 +1344,7 @@ export type CreatedPaymentIntent = {
     metadata?: {
         [key: string]: string;
     };
+    productPage?: ProductPage;
     /**
      * Your note on a one-time charge or on a link to pay once.
      */
@@ -1460,6 +1469,7 @@ export type PaymentIntent = {
     metadata?: {
         [key: string]: string;
     };
+    productPage?: ProductPage;
     /**
      * Your note on a one-time charge or on a link to pay once.
      */

@@ -35,6 +35,7 @@ import {
   realTime,
 } from './_columns.ts';
 import { subscriptionLinks, subscriptions } from './subscriptions.ts';
+import type { ProductPage } from './subscriptions.ts';
 import { REFUND_STATES } from '../../domain/refund.ts';
 import { REVIEW_OUTCOMES } from '../../domain/review.ts';
 import { DISPUTE_STATUSES } from '../../domain/dispute.ts';
@@ -69,6 +70,7 @@ export const paymentIntents = pgTable(
     /** If true, the payment method stays saved for the customer after a successful payment. */
     tokenise: boolean('tokenise').notNull().default(false),
     metadata: json('metadata').$type<Record<string, string>>(),
+    productPage: json('product_page').$type<ProductPage>(),
     customerDetails: json('customer_details').$type<CustomerDetails>().notNull(),
     normalEmail: text('normal_email'),
     /** Business time (a test clock's time, else real time), like `dueAt` and `succeededAt`. */

@@ -18,7 +18,7 @@ import { latestAttempt } from '../../../db/repositories/payments/shown-attempts.
 import { bankLink, declinedText, isAtBank } from '../shared/bank.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { paymentReceipt, savedCardReceipt } from '../shared/receipt.ts';
+import { paymentReceipt, productText, savedCardReceipt } from '../shared/receipt.ts';
 import { intentEvent, subscriptionEvent } from '../../../domain/subscription/change.ts';
 import type { EventDraft } from '../../../domain/events.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
@@ -159,26 +159,19 @@ function isPaidAtOnce({ cycleCount, trial }: Terms): boolean {
   return cycleCount === 1 && trial === null;
 }
 
-const productNameOf = ({
-  productPage,
-  description,
-}: Pick<ShownProduct, 'productPage' | 'description'>) => productPage?.name ?? description;
-
-type ShownProduct = Pick<Checkout, 'merchantName' | 'productPage' | 'description'>;
-
 export function saleFrom(
   language: Language,
-  product: ShownProduct,
+  product: Pick<Checkout, 'merchantName' | 'productPage' | 'description'>,
   terms: Terms,
   nowAt: number,
 ): SaleText {
-  const { productPage, description, merchantName } = product;
+  const { merchantName } = product;
   const { say } = language;
+  const { productName, productDescription } = productText(product);
   return {
     merchantName,
-    productName: productNameOf(product) ?? say('subscription'),
-    productDescription:
-      productPage?.description ?? (productPage?.name === undefined ? null : description),
+    productName: productName ?? say('subscription'),
+    productDescription,
     offer: offerOf(language, terms, nowAt),
     // The card is saved for the customer also after a single payment.
     consent: say(isPaidAtOnce(terms) ? 'consentSavedCard' : 'consentSubscription', {
@@ -211,7 +204,7 @@ function resultText({ say, money, date }: Language, { state }: Checkout): PageTe
 
 function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   const { paid, state, card, merchantName, receiptId, subscriptionId } = checkout;
-  const purchase = { productName: productNameOf(checkout), merchantName };
+  const purchase = { ...productText(checkout), merchantName };
   if (paid !== null) return paymentReceipt(language, paid, purchase);
   if (state.status !== 'TRIALING') return [];
   const saved = { card, at: null, reference: receiptId ?? subscriptionId };

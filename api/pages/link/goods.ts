@@ -40,7 +40,7 @@ export function goodsOf(link: Link): Goods {
 }
 
 function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
-  const { merchantId, productPage } = template;
+  const { merchantId } = template;
   return {
     pathOf: checkoutPath,
     async isOver({ db, now }, token) {
@@ -55,7 +55,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
         tx,
         deps,
         { merchantId, customerId, terms, createdAt, testClockId: null },
-        { ...orderOf(template), customerDetails, productPage, metadata: null },
+        { ...orderOf(template), customerDetails, metadata: null },
         token,
       );
       return async () => {
@@ -66,7 +66,7 @@ function subscriptionGoods({ template, merchant }: Link, terms: Terms): Goods {
 }
 
 function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods {
-  const { merchantId, description } = template;
+  const { merchantId } = template;
   return {
     pathOf: paymentPath,
     async isOver({ db, now }, token) {
@@ -75,8 +75,8 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
     },
     sale: (language) =>
       paymentSale(language, {
+        ...template,
         ...payment,
-        description,
         tokenise: payment.tokenise ?? false,
         merchantName: merchant.name,
       }),
@@ -102,8 +102,10 @@ function paymentGoods({ template, merchant }: Link, payment: LinkPayment): Goods
 
 /** Returns the fields of a link's template that its subscriptions and payments get. */
 function orderOf({ id: linkId, ...template }: Link['template']) {
-  const { receiptId, description, callbackUrl, cancelUrl, phoneNumberRequired, locale } = template;
-  return { linkId, receiptId, description, callbackUrl, cancelUrl, phoneNumberRequired, locale };
+  const { receiptId, description, callbackUrl, cancelUrl } = template;
+  const { productPage, phoneNumberRequired, locale } = template;
+  const page = { productPage, phoneNumberRequired, locale };
+  return { linkId, receiptId, description, callbackUrl, cancelUrl, ...page };
 }
 
 function isUnpaid(stage: string): boolean {

@@ -20,7 +20,7 @@ import { intentStatusAt } from '../../../domain/payment-intent.ts';
 import { bankLink, declinedText, isAtBank } from '../shared/bank.tsx';
 import type { PageRequest } from '../shared/card-page.tsx';
 import type { Page } from '../shared/page.tsx';
-import { paymentReceipt } from '../shared/receipt.ts';
+import { paymentReceipt, productText } from '../shared/receipt.ts';
 import type { SaleText } from '../shared/views.tsx';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 
@@ -85,12 +85,12 @@ function askedOf(request: PageRequest, payment: HostedPayment): Asked {
 
 function paidPage(
   language: Language,
-  { paid, merchantName: name, description, ...payment }: HostedPayment,
+  { paid, merchantName: name, ...payment }: HostedPayment,
   url: string | null,
 ): Page {
   const { say } = language;
   const amount = amountOf(language, payment);
-  const purchase = { productName: description, merchantName: name };
+  const purchase = { ...productText(payment), merchantName: name };
   const receipt = paid === null ? [] : paymentReceipt(language, paid, purchase);
   const text =
     payment.status === 'REFUNDED'
@@ -101,17 +101,18 @@ function paidPage(
 
 type ShownPayment = Pick<
   HostedPayment,
-  'merchantName' | 'description' | 'amountMinor' | 'currency' | 'tokenise'
+  'merchantName' | 'productPage' | 'description' | 'amountMinor' | 'currency' | 'tokenise'
 >;
 
 export function paymentSale(language: Language, payment: ShownPayment): SaleText {
-  const { description, merchantName } = payment;
+  const { merchantName } = payment;
   const { say } = language;
   const amount = amountOf(language, payment);
+  const { productName, productDescription } = productText(payment);
   return {
     merchantName,
-    productName: description ?? say('paymentTo', { name: merchantName }),
-    productDescription: null,
+    productName: productName ?? say('paymentTo', { name: merchantName }),
+    productDescription,
     offer: {
       action: say('pay', { amount }),
       onceEntered: say('chargedOnceEntered', { amount }),

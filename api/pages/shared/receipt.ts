@@ -1,3 +1,4 @@
+import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { BRANDS } from '../parts/brands.tsx';
 import type { Language } from '../parts/language.ts';
@@ -6,6 +7,18 @@ import type { ListRow } from './views.tsx';
 export interface Purchase {
   readonly productName: string | null;
   readonly merchantName: string;
+}
+
+/** Returns the merchant's words for what is sold. Without a name, the order's description is the name. */
+export function productText({
+  productPage,
+  description,
+}: Pick<Checkout, 'productPage' | 'description'>) {
+  const name = productPage?.name;
+  return {
+    productName: name ?? description,
+    productDescription: productPage?.description ?? (name === undefined ? null : description),
+  };
 }
 
 /** The reference is the merchant's `receiptId`, or else the intent's id. */

@@ -32,6 +32,7 @@ import {
   cardText,
   nextPaymentRows,
   paymentReceipt,
+  productText,
   savedCardReceipt,
 } from '../shared/receipt.ts';
 import { declineText, REASONS } from '../shared/decline-text.ts';
@@ -166,8 +167,8 @@ export function paidPage(
   return endPage(language, 200, { title, texts: [text], receipt }, back);
 }
 
-function purchaseOf({ productPage, description, merchantName }: MethodUpdate): Purchase {
-  return { productName: productPage?.name ?? description, merchantName };
+function purchaseOf(update: MethodUpdate): Purchase {
+  return { ...productText(update), merchantName: update.merchantName };
 }
 
 function closedText({ say }: Language, { state, merchantName: name }: MethodUpdate): PageText {
@@ -203,7 +204,7 @@ function newCardText(language: Language, { newCard: card }: MethodUpdate): strin
 }
 
 function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleText {
-  const { state, productPage, description, merchantName } = update;
+  const { state, merchantName } = update;
   const { say } = language;
   const ownNow = ownTime(update, nowAt);
   const isDue = chargesNewMethod(state, ownNow) || chargesNewMethodNext(state, ownNow);
@@ -212,7 +213,7 @@ function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleTe
     productName: isDue
       ? say('amountIsDue', { amount: owedText(language, update) })
       : say('changeCard'),
-    productDescription: productPage?.name ?? description,
+    productDescription: productText(update).productName,
     offer: offerOf(language, update, isDue),
     consent: language.say('consentSubscription', { name: merchantName }),
   };

@@ -23,7 +23,7 @@ import {
   storeFrontId,
 } from '../../fields.ts';
 import { writeOnce } from '../../http/idempotency.ts';
-import { payerOf } from '../subscriptions/create.ts';
+import { payerOf, productPage } from '../subscriptions/create.ts';
 import { paymentPath } from '../../../runtime/payer-links.ts';
 import { route } from '../../http/route.ts';
 import { CreatedIntent, exampleIntent, presentIntent } from './intent.ts';
@@ -48,6 +48,7 @@ export const hostedFields = {
   metadata: ownPairs,
   phoneNumberRequired,
   locale,
+  productPage,
   customerId: knownCustomerId,
   storeFrontId,
   tokenise: optional(z.boolean()).describe(

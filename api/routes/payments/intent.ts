@@ -35,6 +35,7 @@ import { formatInstant } from '../../../domain/calendar.ts';
 import { declineMessage as messageOf } from '../../../domain/declines.ts';
 import type { AttemptState } from '../../../domain/payment-intent.ts';
 import { customerDetails } from '../../fields.ts';
+import { shownProduct } from '../subscriptions/create.ts';
 
 export const chargeStatus = z.enum(['SUCCESS', 'FAILED', 'PENDING']).meta({
   id: 'ChargeStatus',
@@ -92,6 +93,7 @@ const intentFields = {
   subscriptionId: id('sub', 'subscription that the intent belongs to').optional(),
   cycleNumber: count('Number of the billing cycle, from 1. Only of a cycle.').optional(),
   metadata: pairs.optional(),
+  productPage: shownProduct.optional(),
   comments: intentComments.optional(),
   refundedAmount: minorAmount('Amount refunded so far.').optional(),
   paymentMethod: cardFields.paymentMethod.nullable().meta({
@@ -128,6 +130,7 @@ export function presentIntent(record: IntentRecord, nowAt: number) {
     subscriptionId: intent.subscriptionId,
     cycleNumber: intent.cycleNumber,
     metadata: intent.metadata,
+    productPage: intent.productPage,
     comments: intent.comments,
     refundedAmount: intent.refundedMinor === 0 ? null : intent.refundedMinor,
     succeededCharge: succeeded === undefined ? null : presentAttempt(succeeded),

@@ -59,6 +59,14 @@ export const intervalCount = wholeNumber(1).meta({ maximum: INTERVAL_COUNT_MAX.D
 
 export const cycleCount = wholeNumber(1).meta({ maximum: CYCLE_COUNT_MAX });
 
+export const shownProduct = z
+  .object({ name: shownText(text(NAME_MAX)), description: shownText(description) })
+  .meta({ id: 'ProductPage' });
+
+export const productPage = optional(shownProduct).describe(
+  'Name and description of the product on the page.',
+);
+
 export const termsFields = {
   amount: amount.describe(
     'Amount of each cycle, in the smallest currency unit. More than 1 USD or its equivalent.',
@@ -92,11 +100,7 @@ export const termsFields = {
   metadata: ownPairs,
   phoneNumberRequired,
   locale,
-  productPage: optional(
-    z
-      .object({ name: shownText(text(NAME_MAX)), description: shownText(description) })
-      .meta({ id: 'ProductPage' }),
-  ).describe('Name and description of the product on the page.'),
+  productPage,
   customerId: knownCustomerId.meta(EXTENSION),
 };
 

@@ -363,6 +363,7 @@ const TABLES: Table[] = [
       [`paymentMethods[1]: ${NAMES}`, { paymentMethods: ['CARD', 'cash'] }],
       ['paymentMethods: must be an array', { paymentMethods: 'CARD' }],
       ['tokenise: must be true or false', { tokenise: 'true' }],
+      ['productPage.name: must be a string', { productPage: { name: 7 } }],
       [LOCALE, { locale: 'sv' }],
     ],
   },

@@ -37,6 +37,21 @@ test('the payment page shows purpose, merchant and amount [D-§7]', async ({ api
   expect(consentOf(page.text)).toBeUndefined();
 });
 
+test('the payment page and its receipt show the product of productPage [IF-2.8, D-§7]', async ({
+  api,
+}) => {
+  const { look, give } = await open(api, {
+    description: 'Order 7',
+    productPage: { name: 'Tea & <b>biscuits</b>', description: 'Two boxes' },
+  });
+  const page = await look();
+  expect(headingOf(page)).toBe('Tea &amp; &lt;b>biscuits&lt;/b>');
+  expect(page.text).toContain('Two boxes');
+  expect(page.text).not.toContain('Order 7');
+  const paid = await give('payment_token=tok_pays_product');
+  expect(linesOf(paid.text)).toContainEqual(['Product', 'Tea &amp; &lt;b>biscuits&lt;/b>']);
+});
+
 test('the payment page asks for consent to later charges when the card is saved [D-§7]', async ({
   api,
 }) => {

@@ -237,6 +237,7 @@ CREATE TABLE "payment_intent" (
 	"locale" text,
 	"tokenise" boolean DEFAULT false NOT NULL,
 	"metadata" json,
+	"product_page" json,
 	"customer_details" json NOT NULL,
 	"normal_email" text,
 	"created_at" timestamp(3) with time zone NOT NULL,
