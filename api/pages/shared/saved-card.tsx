@@ -27,18 +27,18 @@ export const savedCardPath = (home: string, id: string): string => `${home}/save
 
 /** The form that pays with the saved card; null if the page offers none. */
 export function savedCardForm<Subject extends CardSubject>(
-  { savedAction }: CardPages<Subject>,
+  pages: CardPages<Subject>,
   { home, sessionKey, language }: PageRequest,
   subject: Subject,
   card: OfferedCard | null,
 ) {
-  if (card === null || !savedAction) return null;
+  if (card === null || !pages.savedAction) return null;
   const shown = { brand: brandName(card), digits: card.lastFourDigit };
   return (
     <OwnForm
       action={savedCardPath(home, card.id)}
       formToken={formToken(sessionKey, subject.sessionId)}
-      button={savedAction(language, subject, shown)}
+      button={pages.savedAction(language, subject, shown)}
     />
   );
 }
