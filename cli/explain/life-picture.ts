@@ -17,10 +17,9 @@ interface Charge {
   readonly outcome: 'paid' | 'declined' | 'planned';
 }
 
-interface Period {
+interface Period extends Text {
   readonly from: Date;
   readonly to: Date;
-  readonly status: string;
 }
 
 const COLOURS: Readonly<Record<string, string>> = {
@@ -37,31 +36,40 @@ const COLOURS: Readonly<Record<string, string>> = {
 
 const COMMAND_COLOUR = '#4a5560';
 
-const DAY_MS = 86_400_000;
-/** A period shorter than this, in ms, is drawn with this length, so that it can be seen. */
-const SHORTEST_MS = 3 * DAY_MS;
-/** A period shorter than this, in ms, has its status below the bar. */
-const LABELLED_MS = 20 * DAY_MS;
-/** More texts would overlap. */
-const TEXTS_MAX = 20;
+const WIDTH = 820;
+/** Room for half of the longest text beside the first and the last instant. */
+const MARGIN = 60;
+/** Average width in px of a character. */
+const CHARACTER_PX = 6.2;
+const BOLD_CHARACTER_PX = 9;
+/** A shorter period is drawn with this length in px, so that it can be seen. */
+const SHORTEST_PX = 3.5;
 
-/** A bar of the statuses and a dot for each charge, hollow if it is planned. */
+/** A bar of the statuses and a dot for each charge, hollow if it is planned. A text that has no room is left out. */
 export function lifeSvg(title: string, life: Life): string {
   const charges = life.charges.map((charge) => ({ ...charge, at: new Date(charge.at) }));
   const commands = (life.commands ?? []).map((command) => ({
     ...command,
     at: new Date(command.at),
   }));
-  const periods = periodsOf(life);
+  const from = life.changes[0]?.at ?? 0;
+  const pixelsPerMs = (WIDTH - 2 * MARGIN) / (life.endAt - from);
+  const periods = periodsOf(life, SHORTEST_PX / pixelsPerMs);
+  const isLong = (period: Period) =>
+    lengthOf(period) * pixelsPerMs > period.text.length * BOLD_CHARACTER_PX;
+  const texts = (shown: readonly Text[], y: string, lines: readonly number[], fill?: string) =>
+    textMarks(inLines(shown, lines.length, pixelsPerMs), y, lines, fill);
+  const isDeclined = ({ outcome }: { outcome: string }) => outcome === 'declined';
   return svgOf({
+    width: WIDTH,
     height: commands.length === 0 ? 220 : 290,
     ariaLabel: `The statuses and charges of ${title} over time`,
     marginBottom: 60,
-    marginLeft: 24,
-    marginRight: 24,
+    marginLeft: MARGIN,
+    marginRight: MARGIN,
     marginTop: 40,
-    // Below the names of short periods.
-    x: { type: 'utc', label: null, tickSize: 0, tickPadding: 22 },
+    // Below the names of short periods, and the third line of the commands.
+    x: { type: 'utc', label: null, tickSize: 0, tickPadding: 28, domain: [from, life.endAt] },
     y: { axis: null, domain: ['charge', 'status', ...(commands.length === 0 ? [] : ['command'])] },
     color: { domain: Object.keys(COLOURS), range: Object.values(COLOURS) },
     marks: [
@@ -70,24 +78,22 @@ export function lifeSvg(title: string, life: Life): string {
         x1: 'from',
         x2: 'to',
         y: () => 'status',
-        fill: 'status',
+        fill: 'text',
         insetTop: 8,
         insetBottom: 8,
       }),
-      Plot.text(
-        periods.filter((period) => lengthOf(period) >= LABELLED_MS),
-        { x: middleOf, y: () => 'status', text: 'status', fill: 'white', fontWeight: 'bold' },
-      ),
-      Plot.text(
-        periods.filter((period) => lengthOf(period) < LABELLED_MS),
-        {
-          x: 'from',
-          y: () => 'status',
-          dy: 36,
-          text: 'status',
-          fill: 'status',
-          textAnchor: 'start',
-        },
+      Plot.text(periods.filter(isLong), {
+        x: 'at',
+        y: () => 'status',
+        text: 'text',
+        fill: 'white',
+        fontWeight: 'bold',
+      }),
+      ...texts(
+        periods.filter((period) => !isLong(period)),
+        'status',
+        [36, 48],
+        'text',
       ),
       Plot.dot(
         charges.filter(({ outcome }) => outcome !== 'planned'),
@@ -104,41 +110,69 @@ export function lifeSvg(title: string, life: Life): string {
         symbol: 'diamond2',
         fill: COMMAND_COLOUR,
       }),
-      ...(commands.length > TEXTS_MAX
-        ? []
-        : [0, 1].map((line) =>
-            // In two lines, because neighbours would overlap.
-            Plot.text(
-              commands.filter((_, index) => index % 2 === line),
-              { x: 'at', y: () => 'command', dy: 15 + 13 * line, text: 'text', fontSize: 11 },
-            ),
-          )),
-      ...(charges.length > TEXTS_MAX
-        ? []
-        : [
-            chargeTexts(charges, 'paid', -16),
-            chargeTexts(charges, 'planned', -16),
-            chargeTexts(charges, 'declined', 20),
-          ]),
+      ...texts(commands, 'command', [15, 27, 39]),
+      ...texts(
+        charges.filter((charge) => !isDeclined(charge)),
+        'charge',
+        [-16, -28],
+        'outcome',
+      ),
+      ...texts(charges.filter(isDeclined), 'charge', [18, 30], 'outcome'),
     ],
   });
 }
 
-type DrawnCharge = Omit<Charge, 'at'> & { readonly at: Date };
+interface Text {
+  /** The middle of the text. */
+  readonly at: Date;
+  readonly text: string;
+}
 
-function chargeTexts(charges: readonly DrawnCharge[], outcome: Charge['outcome'], dy: number) {
-  return Plot.text(
-    charges.filter((charge) => charge.outcome === outcome),
-    { x: 'at', y: () => 'charge', dy, text: 'text', fill: 'outcome', fontSize: 11 },
+/** Puts each text into the first line where it overlaps no earlier one. Leaves out a text that no line has room for. */
+function inLines(
+  texts: readonly Text[],
+  count: number,
+  pixelsPerMs: number,
+): readonly (readonly Text[])[] {
+  const lines = Array.from({ length: count }, () => ({ end: -Infinity, texts: [] as Text[] }));
+  for (const text of texts.toSorted((a, b) => a.at.getTime() - b.at.getTime())) {
+    const half = (text.text.length * CHARACTER_PX) / 2;
+    const middle = text.at.getTime() * pixelsPerMs;
+    const line = lines.find(({ end }) => end < middle - half);
+    if (line === undefined) continue;
+    line.end = middle + half;
+    line.texts.push(text);
+  }
+  return lines.map(({ texts: placed }) => placed);
+}
+
+/** `offsets`: the distance of each line from the row `y` in px. */
+function textMarks(
+  lines: readonly (readonly Text[])[],
+  y: string,
+  offsets: readonly number[],
+  fill?: string,
+) {
+  return lines.map((texts, index) =>
+    Plot.text(texts, {
+      x: 'at',
+      y: () => y,
+      dy: offsets[index] ?? 0,
+      text: 'text',
+      fontSize: 11,
+      ...(fill !== undefined && { fill }),
+    }),
   );
 }
 
-/** A status lasts until the next change; the last one until the picture's end. */
-function periodsOf({ changes, endAt }: Life): Period[] {
+/** A status lasts until the next change, and at least `shortestMs`; the last one until the picture's end. */
+function periodsOf({ changes, endAt }: Life, shortestMs: number): Period[] {
   const periods = changes.flatMap(({ at, status }, index) => {
     const until = changes[index + 1]?.at ?? endAt;
-    const to = new Date(Math.max(until, at + SHORTEST_MS));
-    return until <= at ? [] : [{ from: new Date(at), to, status }];
+    const to = new Date(Math.min(Math.max(until, at + shortestMs), endAt));
+    return until <= at
+      ? []
+      : [{ from: new Date(at), to, at: new Date((at + to.getTime()) / 2), text: status }];
   });
   // A short period is drawn over its longer neighbours.
   return periods.toSorted((a, b) => lengthOf(b) - lengthOf(a));
@@ -146,8 +180,4 @@ function periodsOf({ changes, endAt }: Life): Period[] {
 
 function lengthOf({ from, to }: Period): number {
   return to.getTime() - from.getTime();
-}
-
-function middleOf({ from, to }: Period): Date {
-  return new Date((from.getTime() + to.getTime()) / 2);
 }
