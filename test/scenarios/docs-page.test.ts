@@ -18,8 +18,20 @@ describe.skipIf(chromiumMissing() !== null)('the page of the API document, in a 
       await page.getByText('/subscription/manual-retry').waitFor();
       const summaries = page.locator('.opblock-summary-path');
       expect(await summaries.count()).toBeGreaterThanOrEqual(OPERATIONS.length);
-      await page.getByPlaceholder('Filter by tag').fill('refund');
-      await expect.poll(() => page.getByText('/customer/create').count()).toBe(0);
+      const search = page.getByPlaceholder('Search by path, summary, operationId or tag');
+      const found = page.locator('.opblock-tag-section .opblock-summary-path');
+      for (const phrase of ['/MERCHANT/refund', ' refund a payment, fully', 'refundIntent']) {
+        await search.fill(phrase);
+        await expect
+          .poll(() => found.allInnerTexts(), { message: phrase })
+          .toEqual(['/payments/merchant/refund']);
+      }
+      await search.fill('links');
+      await expect
+        .poll(() => found.allInnerTexts())
+        .toEqual(['/subscription/link/merchant/generate-link', '/link/merchant/generate-link']);
+      await search.fill('refundIntent');
+      await expect.poll(() => found.count()).toBe(1);
       await page.getByText('/payments/merchant/refund').click();
       const sample = page.locator('pre', { hasText: 'curl' });
       expect(await sample.innerText()).toContain(

@@ -39,7 +39,16 @@ const DOCS_PAGE = pageOf(
 const DOCS_SCRIPT = `const sample = ({ React, specSelectors }, { pathMethod }) =>
   React.createElement('pre', { className: 'example microlight' },
     specSelectors.specJson().getIn(['paths', ...pathMethod, 'x-codeSamples', 0, 'source']));
+const opsFilter = (groups, phrase) => {
+  const has = (text = '') => text.toLowerCase().includes(phrase.trim().toLowerCase());
+  const isFound = (item) =>
+    [['path'], ['operation', 'summary'], ['operation', 'operationId']].some((at) => has(item.getIn(at)));
+  return groups
+    .map((group, tag) => has(tag) ? group : group.update('operations', (all) => all.filter(isFound)))
+    .filter((group) => group.get('operations').size > 0);
+};
 const plugin = ({ React }) => ({
+  fn: { opsFilter },
   wrapComponents: {
     parameters: (Original, system) => (props) =>
       React.createElement('div', null, sample(system, props), React.createElement(Original, props)),
@@ -50,6 +59,9 @@ const plugin = ({ React }) => ({
 SwaggerUIBundle({
   plugins: [plugin],
   filter: true,
+  onComplete() {
+    document.querySelector('.operation-filter-input').placeholder = 'Search by path, summary, operationId or tag';
+  },
   url: '/openapi.json',
   domNode: document.getElementById('ui'),
   deepLinking: true,
