@@ -51,7 +51,7 @@ export function createDb(options: DbOptions): DbHandle {
     idle_timeout: 60,
     // Ignore notices such as "relation already exists".
     onnotice: () => undefined,
-    // `true` queries array types at connect, which fails uncaught while Postgres starts.
+    // `true` queries array types at connect, which fails uncaught while Postgres starts or stops.
     fetch_types: false,
     connection: {
       application_name: options.applicationName,

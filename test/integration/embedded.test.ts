@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { clearEarlierStart } from '../../tools/embedded/leftovers.ts';
 import { freePort } from '../../tools/embedded/ports.ts';
-import { postgresService } from '../../tools/embedded/postgres.ts';
+import { postgresService, requireDatabase } from '../../tools/embedded/postgres.ts';
 import { identify } from '../../tools/embedded/process-identity.ts';
 import { openProcessTable } from '../../tools/embedded/process-table.ts';
 import type { ProcessRecord } from '../../tools/embedded/process-table.ts';
@@ -37,6 +40,26 @@ function run(service: Service): SupervisedService {
   toStop.push(supervised);
   return supervised;
 }
+
+it('a database that stops while a command connects is one error, and nothing is left uncaught', async () => {
+  // Accepts the login, then answers the first query as a Postgres that is being stopped.
+  const server = createServer((socket) => {
+    socket.once('data', () => {
+      socket.write(Buffer.from('R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I'));
+      const fields = Buffer.from('SFATAL\0C57P01\0Mterminating connection\0\0');
+      socket.once('data', () =>
+        socket.end(Buffer.concat([Buffer.from([0x45, 0, 0, 0, fields.length + 4]), fields])),
+      );
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  // The test run fails by any error that is left uncaught.
+  await expect(requireDatabase(`postgres://own:secret@127.0.0.1:${port}/own`)).rejects.toThrow(
+    `DATABASE_URL (127.0.0.1:${port}/own) cannot be used: `,
+  );
+  server.close();
+});
 
 describe('the embedded Postgres', () => {
   const settings = async () => ({

@@ -79,7 +79,7 @@ export async function ensureDatabase(url: string): Promise<void> {
   const target = new URL(url);
   const name = decodeURIComponent(target.pathname.slice(1));
   target.pathname = '/postgres';
-  const sql = postgres(target.href, { max: 1, connect_timeout: 5, onnotice: () => undefined });
+  const sql = oneConnection(target.href, 5);
   try {
     const [row] = await sql`select 1 from pg_database where datname = ${name}`;
     if (row === undefined) await sql.unsafe(`create database "${name.replaceAll('"', '""')}"`);
@@ -87,6 +87,15 @@ export async function ensureDatabase(url: string): Promise<void> {
     await sql.end({ timeout: 2 });
   }
 }
+
+const oneConnection = (url: string, timeoutSeconds: number) =>
+  postgres(url, {
+    max: 1,
+    connect_timeout: timeoutSeconds,
+    onnotice: () => undefined,
+    // `true` queries array types at connect, which fails uncaught while Postgres starts or stops.
+    fetch_types: false,
+  });
 
 /** Throws an error that names host and database, but never the password. */
 export async function requireDatabase(url: string): Promise<void> {
@@ -98,7 +107,7 @@ export async function requireDatabase(url: string): Promise<void> {
 }
 
 async function answers(url: string): Promise<boolean> {
-  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => undefined });
+  const sql = oneConnection(url, 2);
   try {
     await sql`select 1`;
     return true;
