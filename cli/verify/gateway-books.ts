@@ -2,7 +2,7 @@ import type { ReservedSql } from 'postgres';
 import { accountBinding } from '../../gateways/merchant-gateways.ts';
 import type { DoubleUrls, ListedPage, Processor } from '../../gateways/processor.ts';
 import { processorOf } from '../../gateways/processors.ts';
-import type { ListedCharge } from '../../gateways/sandbox/charge-book.ts';
+import type { SandboxCharge } from '../../gateways/sandbox/charge-book.ts';
 import { recordedCharges } from './gateway-control.ts';
 
 /** A gateway's book. `from` is the instant from which the book is read. */
@@ -31,7 +31,7 @@ export function sandboxBook(url: string, key: string): GatewayBook {
 }
 
 async function* readSandbox(url: string, key: string): AsyncGenerator<ListedPage> {
-  for await (const page of recordedCharges<ListedCharge>(url, key)) {
+  for await (const page of recordedCharges<SandboxCharge>(url, key)) {
     yield {
       charges: page.map((charge) => ({
         ...charge,

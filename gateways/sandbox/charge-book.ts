@@ -16,7 +16,7 @@ export interface BookedCharge {
   readonly currency: string;
 }
 
-export interface ListedCharge extends BookedCharge {
+export interface SandboxCharge extends BookedCharge {
   /** Number of the charge. A later charge has a higher number. */
   readonly sequence: number;
   readonly key: string;
@@ -25,11 +25,11 @@ export interface ListedCharge extends BookedCharge {
   /** Number of requests with this key, including the first. */
   readonly sentCount: number;
   readonly refundedMinor: number;
-  readonly refunds: readonly ListedRefund[];
+  readonly refunds: readonly SandboxRefund[];
   readonly createdAt: number;
 }
 
-export interface ListedRefund {
+export interface SandboxRefund {
   readonly key: string;
   readonly gatewayRefundId: string;
   readonly amountMinor: number;
@@ -79,7 +79,7 @@ export function createChargeBook(sql: BookSql) {
       return row ?? null;
     },
 
-    list: (filter: ListFilter): Promise<ListedCharge[]> => sql<ListedCharge[]>`
+    list: (filter: ListFilter): Promise<SandboxCharge[]> => sql<SandboxCharge[]>`
       select ${columns}, sequence, key, method_id as gateway_method_id, sent_count, created_at,
         json_build_object('merchantId', merchant_id, 'intentId', intent_id,
           'subscriptionId', subscription_id, 'paymentMethodId', payment_method_id) as reference,

@@ -12,7 +12,7 @@ const REQUESTS = {
 
 const FAILED = { error: { type: 'api_error', message: 'ordered by the test' } };
 
-interface ListedCharge {
+interface DoubleCharge {
   status: string;
   amountMinor: number;
   confirmCount: number;
@@ -79,7 +79,7 @@ export async function startStripeGatewayHarness(): Promise<GatewayHarness> {
     },
     book: async (subscriptionId) => {
       const { charges } = await world.control('GET', 'charges');
-      return (charges as ListedCharge[])
+      return (charges as DoubleCharge[])
         .filter(({ metadata }) => metadata.subscriptionId === subscriptionId)
         .map(({ status, amountMinor, confirmCount, metadata }) => ({
           key: metadata.key,

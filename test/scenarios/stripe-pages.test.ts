@@ -66,7 +66,7 @@ async function enterAtStripe(page: Page, url: string, number = PAYING): Promise<
   await page.waitForURL(url);
 }
 
-interface ListedCharge {
+interface DoubleCharge {
   readonly status: string;
   readonly amountMinor: number;
   readonly metadata: { readonly subscriptionId?: string; readonly intentId?: string };
@@ -75,7 +75,7 @@ interface ListedCharge {
 /** Status and amount of every charge at Stripe for a subscription or an intent. */
 async function chargesFor({ control }: StripeWorld, id: string): Promise<string[]> {
   const { charges } = await control('GET', 'charges');
-  return (charges as ListedCharge[])
+  return (charges as DoubleCharge[])
     .filter(({ metadata }) => metadata.subscriptionId === id || metadata.intentId === id)
     .map(({ status, amountMinor }) => `${status} ${amountMinor}`);
 }

@@ -1,4 +1,4 @@
-import type { ListedCharge } from '../../gateways/sandbox/charge-book.ts';
+import type { SandboxCharge } from '../../gateways/sandbox/charge-book.ts';
 import { askControl } from '../../cli/verify/gateway-control.ts';
 import type { ControlMethod } from '../../cli/verify/gateway-control.ts';
 
@@ -11,7 +11,7 @@ export async function controlGateway(
   method: ControlMethod,
   path: string,
   body?: object,
-): Promise<{ charges: ListedCharge[] }> {
+): Promise<{ charges: SandboxCharge[] }> {
   const answer = await askControl(gatewayUrl + path, GATEWAY_KEY, method, body);
-  return answer as { charges: ListedCharge[] };
+  return answer as { charges: SandboxCharge[] };
 }

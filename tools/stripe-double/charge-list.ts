@@ -5,12 +5,12 @@ import type { StripeObject } from './errors.ts';
 const PAGE_LIMIT = 1_000;
 
 /** A charge as the control route lists it. */
-export type ListedCharge = ReturnType<typeof fromRow>;
+export type DoubleCharge = ReturnType<typeof fromRow>;
 
 export async function listCharges(
   sql: Sql,
   query: Readonly<Record<string, string>>,
-): Promise<{ charges: ListedCharge[]; next: number | null }> {
+): Promise<{ charges: DoubleCharge[]; next: number | null }> {
   const { paymentIntentId, accountId } = query;
   const after =
     query['after'] === undefined

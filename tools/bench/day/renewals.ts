@@ -1,4 +1,4 @@
-import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
+import type { SandboxCharge } from '../../../gateways/sandbox/charge-book.ts';
 import { recordedCharges } from '../../../cli/verify/gateway-control.ts';
 import type { MeasuredStack } from '../stack/measured-stack.ts';
 import type { Arrival } from '../stack/receiver.ts';
@@ -25,7 +25,7 @@ export async function readRenewals(
   );
   const booked = new Map<string | null, number>();
   const { gatewayUrl, gatewayKey } = stack.demo;
-  for await (const page of recordedCharges<ListedCharge>(gatewayUrl, gatewayKey)) {
+  for await (const page of recordedCharges<SandboxCharge>(gatewayUrl, gatewayKey)) {
     for (const { outcome, createdAt, reference } of page) {
       if (outcome !== 'succeeded' || createdAt < dueAt) continue;
       booked.set(reference.subscriptionId, (booked.get(reference.subscriptionId) ?? 0) + 1);

@@ -2,7 +2,7 @@ import { answers, faultControl } from '../../embedded/control.ts';
 import { askControl, recordedCharges } from '../../../cli/verify/gateway-control.ts';
 import { readDemoFile } from '../../../cli/command-line/demo-file.ts';
 import { loadEmbeddedConfig } from '../../config.ts';
-import type { ListedCharge } from '../../../gateways/sandbox/charge-book.ts';
+import type { SandboxCharge } from '../../../gateways/sandbox/charge-book.ts';
 
 export interface OrderedFault {
   readonly operation: string;
@@ -36,8 +36,8 @@ export async function findRunningStart(dataDir: string = loadEmbeddedConfig().da
     ...faultControl<OrderedFault>(gatewayUrl, gatewayKey),
     /** All charges that the gateway recorded for a subscription, also declined ones, oldest first. */
     book: async (subscriptionId: string) => {
-      const booked: ListedCharge[] = [];
-      const pages = recordedCharges<ListedCharge>(gatewayUrl, gatewayKey, { subscriptionId });
+      const booked: SandboxCharge[] = [];
+      const pages = recordedCharges<SandboxCharge>(gatewayUrl, gatewayKey, { subscriptionId });
       for await (const page of pages) booked.push(...page);
       return booked;
     },
