@@ -15,24 +15,29 @@ import { cycleCount, interval, intervalCount } from './create.ts';
 
 export const SCRIPT_MAX = 100;
 
-const EDIT_FIELDS = [
-  'newAmount',
-  'newCycleCount',
-  'newNextPaymentDate',
-  'interval',
-  'intervalCount',
-] as const;
+const editFields = {
+  newAmount: optional(amount),
+  newCycleCount: optional(cycleCount),
+  newNextPaymentDate: optional(instant),
+  interval: optional(interval),
+  intervalCount: optional(intervalCount),
+};
+const commandFields = {
+  ...editFields,
+  resumeAt: optional(instant),
+  atPeriodEnd: optional(z.boolean()),
+};
 
 /** The commands of a script, each with the fields of its request. */
 const COMMANDS = {
-  edit: EDIT_FIELDS,
+  edit: Object.keys(editFields) as (keyof typeof editFields)[],
   pause: ['resumeAt'],
   unpause: ['newNextPaymentDate'],
   cancel: ['atPeriodEnd'],
   resume: [],
   retry: [],
   new_card: [],
-} as const satisfies Record<string, readonly (keyof typeof entryFields)[]>;
+} satisfies Record<string, readonly (keyof typeof commandFields)[]>;
 type CommandName = keyof typeof COMMANDS;
 
 const OUTCOMES = ['paid', ...(Object.keys(DECLINES) as DeclineCode[])] as const;
@@ -47,16 +52,10 @@ const entryFields = {
   ),
   times: optional(wholeNumber(1)).describe('Number of attempts with the outcome. Default: 1.'),
   ...adviceFields,
-  command: optional(
-    z.enum(['edit', 'pause', 'unpause', 'cancel', 'resume', 'retry', 'new_card']),
-  ).describe('A command, with the fields of its request. With `at`.'),
-  newAmount: optional(amount),
-  newCycleCount: optional(cycleCount),
-  newNextPaymentDate: optional(instant),
-  interval: optional(interval),
-  intervalCount: optional(intervalCount),
-  resumeAt: optional(instant),
-  atPeriodEnd: optional(z.boolean()),
+  command: optional(z.enum(Object.keys(COMMANDS) as [CommandName])).describe(
+    'A command, with the fields of its request. With `at`.',
+  ),
+  ...commandFields,
 };
 
 export const scriptEntry = z.preprocess(
