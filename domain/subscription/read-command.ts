@@ -1,4 +1,4 @@
-import { INSTANT_PROBLEM, INTERVAL_UNITS, isInstant, isIntervalUnit } from '../calendar.ts';
+import { instantProblem, INTERVAL_UNITS, isIntervalUnit } from '../calendar.ts';
 import { isCurrencyRow } from '../currencies.ts';
 import { hasAtMost, isStorable } from '../storable-text.ts';
 import type { Command, CommandKind } from './commands.ts';
@@ -10,7 +10,7 @@ const TEXT_MAX = 255;
 
 interface FieldRule {
   readonly isValid: (value: unknown) => boolean;
-  readonly otherwise: string;
+  readonly otherwise: string | ((value: unknown) => string);
   readonly isRequired?: true;
 }
 
@@ -19,8 +19,8 @@ const wholeNumber: FieldRule = {
   otherwise: 'must be an integer of at least 1',
 };
 const instant: FieldRule = {
-  isValid: isInstant,
-  otherwise: INSTANT_PROBLEM,
+  isValid: (value) => instantProblem(value) === null,
+  otherwise: (value) => instantProblem(value) ?? '',
 };
 const requiredText: FieldRule = {
   isValid: isShortText,
@@ -85,7 +85,10 @@ export function readCommand(
     if (value === undefined) {
       if (isRequired) problems.push({ field, message: 'is required' });
     } else if (isValid(value)) fields[field] = value;
-    else problems.push({ field, message: otherwise });
+    else {
+      const message = typeof otherwise === 'string' ? otherwise : otherwise(value);
+      problems.push({ field, message });
+    }
   }
   if (kind === 'cancel') fields['reason'] ??= 'cancelled';
   if (kind === 'edit' && problems.length === 0) problems.push(...problemsOfEdit(fields));

@@ -58,6 +58,11 @@ describe('the argument of a command', () => {
       { newNextPaymentAt: 2 ** 53 },
       'newNextPaymentAt must be epoch milliseconds before the year 2200',
     ],
+    [
+      'pause',
+      { resumeAt: 1_800_000_000 },
+      'resumeAt must be epoch milliseconds, and looks like seconds',
+    ],
     ['cancel', { reason: 1 }, 'reason must be one of cancelled, checkout_cancelled'],
     [
       'completeCheckout',
