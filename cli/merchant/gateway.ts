@@ -66,8 +66,10 @@ export async function configureGateway(
   if (key !== null && account !== undefined && account !== key.accountId) {
     throw new Error(`The key belongs to ${key.accountId}, not to ${account}.`);
   }
-  const own = before.accounts.find(({ isCurrent }) => isCurrent)?.name.split(':') ?? [];
-  const accountId = key?.accountId ?? account ?? (own[0] === processor.name ? own[1] : undefined);
+  const own = before.accounts.find(
+    ({ name, isCurrent }) => isCurrent && partsOf(name).gateway === processor.name,
+  );
+  const accountId = key?.accountId ?? account ?? (own && partsOf(own.name).accountId);
   if (accountId === undefined) throw new Error('Give the key of the account: --key-file <file>.');
   const webhookSecret = await readWebhookSecret(webhookSecretFile, processor, place);
   await db.transaction(async (tx) => {
@@ -136,13 +138,18 @@ async function readSecret(file: string, input: Readable): Promise<string> {
   return secret;
 }
 
+/** The parts of `<gateway>:<account>`. The id of the account may have a colon. */
+function partsOf(name: string) {
+  const [gateway = ''] = name.split(':');
+  return { gateway, accountId: name.slice(gateway.length + 1) };
+}
+
 function listed(
   merchantId: string,
   { mode, accounts }: { mode: MerchantMode; accounts: readonly GatewayRow[] },
 ) {
   const data = accounts.map((row) => ({
-    gateway: row.name.split(':')[0],
-    accountId: row.name.split(':')[1],
+    ...partsOf(row.name),
     isCurrent: row.isCurrent,
     keyEnding: row.keyEnding,
     webhookSecret: row.sealedWebhookSecret === null ? 'none' : 'set',
