@@ -86,16 +86,18 @@ async function claimedMinorOf(tx: Db, merchantId: string, intentId: string): Pro
 }
 
 /** Returns the refunds of the intents, oldest first, those of late charges included. */
-export const refundsOf = (
+export const refundsOf = async (
   db: Db,
   merchantId: string,
   intentIds: readonly string[],
 ): Promise<Refund[]> =>
-  db
-    .select()
-    .from(refunds)
-    .where(and(eq(refunds.merchantId, merchantId), inArray(refunds.intentId, intentIds)))
-    .orderBy(asc(refunds.createdAt), asc(refunds.id));
+  intentIds.length === 0
+    ? []
+    : db
+        .select()
+        .from(refunds)
+        .where(and(eq(refunds.merchantId, merchantId), inArray(refunds.intentId, intentIds)))
+        .orderBy(asc(refunds.createdAt), asc(refunds.id));
 
 export const findRefund = (db: Db, merchantId: string, id: string) =>
   findRecord(db, refunds, merchantId, id);
