@@ -23,7 +23,7 @@ const LIMIT_DEFAULT = 100;
 const CURSOR_MAX = 64;
 const WAIT_MAX_SECONDS = 25;
 /** Most pages without an event that one call reads before it answers an empty one. */
-const EMPTY_PAGES_MAX = 20;
+const EMPTY_PAGES_MAX = 5;
 
 const after = text(CURSOR_MAX).transform((given, ctx) => {
   if (given === 'now') return given;
