@@ -124,16 +124,15 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
         order by d.sequence
         limit (select batch_size from allowed)
       ) f where h.holds_back and not h.is_resent
-    ), locked as ( -- those that no other process has locked or changed since
-      select d.event_id
+    ), locked as ( -- no condition on the state, or outdated statistics make Postgres read every pending delivery
+      select d.event_id, d.state = 'PENDING' and d.attempts = k.attempts and ${IS_FREE} as is_free
       from webhook_delivery d join candidate k on k.event_id = d.event_id
       where d.merchant_id = ${merchantId} and d.config_id = ${configId}
-        and d.state = 'PENDING' and d.attempts = k.attempts and ${IS_FREE}
       order by k.sequence
       for update of d skip locked
-    ), whole as ( -- a batch ends before its first delivery that was not locked
+    ), whole as ( -- a batch ends before its first delivery that another process has locked or changed since
       select k.event_id,
-        bool_and(l.event_id is not null) over (partition by k.batch order by k.sequence) as is_free
+        bool_and(coalesce(l.is_free, false)) over (partition by k.batch order by k.sequence) as is_free
       from candidate k left join locked l on l.event_id = k.event_id
     ), taken as ( -- one end for the claim of all
       update webhook_delivery d
@@ -175,11 +174,13 @@ function heads({
       and ${isResent ? sql`d.is_resent` : sql`not d.is_resent`}
       and (d.attempts = d.resent_after or d.next_attempt_at <= ${nowAt})
       and ${IS_FREE}
-      and (not ${holdsBack('d')} or not exists (
-        select from webhook_delivery b
+      and (not ${holdsBack('d')} or d.sequence <= (
+        select b.sequence from webhook_delivery b
         where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
           and b.config_id = d.config_id and b.state = 'PENDING' and b.is_resent = d.is_resent
-          and b.sequence < d.sequence and ${holdsBack('b')}))
+          and ${holdsBack('b')}
+        -- By outdated statistics the endpoint's index costs the same. The order prefers the stream's.
+        order by b.sequence limit 1))
     order by d.next_attempt_at`;
 }
 
