@@ -118,7 +118,8 @@ main { max-width: 62rem; margin: 0 auto; padding: 1rem 1rem 2rem; }
 main > * { max-width: 30rem; margin-left: auto; margin-right: auto; }
 main > .columns { max-width: 28rem; }
 :lang(ja) { word-break: auto-phrase; }
-.logo { display: block; max-height: 3rem; max-width: 12rem; margin-bottom: .5rem; }
+.logo { display: block; width: 100%; height: 3rem; object-fit: scale-down; object-position: left; margin-bottom: .5rem; }
+html[dir=rtl] .logo { object-position: right; }
 footer { text-align: center; padding: 0 1rem 2rem; }
 footer a { display: inline-block; margin: 0 .75rem; }
 .card {
@@ -183,7 +184,7 @@ h1 + .bad { margin-top: .75rem; }
 .note td { text-align: start; padding: .15rem .5rem .15rem 0; vertical-align: top; }
 .note td { overflow-wrap: anywhere; }
 @media (min-width: 58rem) {
-  main:has(> .columns) > p { max-width: none; }
+  main:has(> .columns) > :is(p, .logo) { max-width: none; }
   main > .columns {
     max-width: none; display: grid; grid-template-columns: 1fr 1fr; gap: 1.5rem; align-items: start;
   }
