@@ -5,7 +5,7 @@ import type { IntentKind, IntentRef } from '../../../domain/payment-intent.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
-import { lockRow } from '../subscriptions/row.ts';
+import { lockCurrentRow } from '../subscriptions/row.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { insertSession } from '../checkouts/sessions.ts';
@@ -91,10 +91,7 @@ export async function lockWithSubscription(tx: Db, ref: IntentRef) {
   const subscriptionId = owner?.subscriptionId ?? null;
   const subscription = subscriptionId === null ? null : { merchantId, subscriptionId };
   // Every transaction locks the subscription before its intent, to avoid deadlocks.
-  const row = subscription && (await lockRow(tx, subscription));
-  // A change would bring the row to the version of its newer run, which would then go on from the older row.
-  if (row?.heldAt)
-    throw new Error(`${subscriptionId} is held, because its row is older than its run`);
+  const row = subscription && (await lockCurrentRow(tx, subscription));
   const intent = await lockIntent(tx, ref);
   if (!intent) throw new Error(`no intent ${intentId}`);
   return { intent, subscription, state: row?.state ?? null };

@@ -14,7 +14,7 @@ import type { SessionRef } from '../checkouts/tries.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import { businessNow } from './business-time.ts';
-import { lockRow } from './row.ts';
+import { lockCurrentRow } from './row.ts';
 import { withoutCommand, writeChange } from './write-change.ts';
 
 export type UpdatableSubscription = NonNullable<
@@ -150,8 +150,7 @@ export async function recordNewDetails(
   nowAt: number,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    const { state, heldAt } = await lockRow(tx, ref);
-    if (heldAt) throw new Error(`${ref.subscriptionId} is held: its row is older than its run`);
+    const { state } = await lockCurrentRow(tx, ref);
     const at = await businessNow(tx, ref, nowAt);
     const change = applyNewDetails(state, at);
     if (change) await writeChange(tx, withoutCommand(change, at));

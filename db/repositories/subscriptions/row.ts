@@ -130,6 +130,18 @@ export async function lockRow(tx: Db, ref: SubscriptionRef) {
   );
 }
 
+/**
+ * As {@link lockRow}, for a change that no run computed. Throws for a held row, which is older than its run: the change
+ * would bring it to the version of the run, which would then go on from it.
+ */
+export async function lockCurrentRow(tx: Db, ref: SubscriptionRef) {
+  const row = await lockRow(tx, ref);
+  if (row.heldAt) {
+    throw new Error(`${ref.subscriptionId} is held, because its row is older than its run`);
+  }
+  return row;
+}
+
 function existing<Row>([row]: Row[], { subscriptionId }: SubscriptionRef): Row {
   if (!row) throw new Error(`no subscription ${subscriptionId}`);
   return row;
