@@ -84,24 +84,15 @@ function entryProblems(entry: Entry): Problem[] {
   if (!hasOne || !hasPlace) {
     return [{ field: '', message: 'must have outcome with at or cycle, or command with at' }];
   }
+  const isDecline = outcome !== undefined && outcome !== 'paid';
   const used: readonly string[] =
     command === undefined
-      ? [
-          'at',
-          'cycle',
-          'outcome',
-          'times',
-          ...(outcome === 'paid' ? [] : Object.keys(adviceFields)),
-        ]
+      ? ['at', 'cycle', 'outcome', 'times', ...(isDecline ? Object.keys(adviceFields) : [])]
       : ['at', 'command', ...COMMANDS[command]];
   const unused = Object.entries(entry)
     .filter(([field, value]) => value !== undefined && !used.includes(field))
     .map(([field]) => ({ field, message: `is not a field of ${command ?? 'an outcome'}` }));
-  return [
-    ...unused,
-    ...(outcome === 'paid' ? [] : adviceProblems(entry)),
-    ...commandProblems(entry),
-  ];
+  return [...unused, ...(isDecline ? adviceProblems(entry) : []), ...commandProblems(entry)];
 }
 
 function commandProblems(entry: Entry): Problem[] {
