@@ -43,7 +43,7 @@ const STOPS_RETRIES: readonly string[] = [
   'card_not_supported',
 ] satisfies DeclineCode[];
 
-/** What the bank advises about another try with the same payment method, beside `not_before`. */
+/** The kinds of advice after which no automatic retry follows. */
 export const STOPPING_ADVICE = ['never', 'new_details_needed'] as const;
 
 type StoppingAdvice = { kind: (typeof STOPPING_ADVICE)[number] };

@@ -45,7 +45,7 @@ describe('the checkout, in a browser,', () => {
     expect(await subscription.book()).toEqual(['succeeded 1999']);
   });
 
-  test('is paid with the saved card of a customer who comes back [D-11]', async ({
+  test('takes the payment from the saved card of a returning customer [D-11]', async ({
     payer,
     subscribe,
   }) => {

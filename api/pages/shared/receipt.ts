@@ -9,7 +9,7 @@ export interface Purchase {
   readonly merchantName: string;
 }
 
-/** Returns the merchant's words for what is sold. Without a name, the order's description is the name. */
+/** Returns the name and the description of the product. The description of an order without a name is its name. */
 export function productText({
   productPage,
   description,

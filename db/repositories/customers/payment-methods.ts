@@ -69,8 +69,8 @@ export async function findGatewayMethod(
 }
 
 /**
- * Returns the card that the customer saved last there, if it can be charged. Null for a customer who has bought by a link
- * that names the customer: any person may have opened it and saved a card.
+ * Returns the newest card that the gateway has saved for the customer. Null if it has expired, or if the customer has
+ * bought by a link that names them: any person may have opened that link and saved a card.
  */
 export async function findOfferedCard(
   db: Db,

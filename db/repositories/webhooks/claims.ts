@@ -124,7 +124,7 @@ function claimStatement(merchantId: string, configId: string, claiming: Claiming
         order by d.sequence
         limit (select batch_size from allowed)
       ) f where h.holds_back and not h.is_resent
-    ), locked as ( -- no condition on the state, or outdated statistics make Postgres read every pending delivery
+    ), locked as ( -- without a condition on the state, for which Postgres may read every pending delivery
       select d.event_id, d.state = 'PENDING' and d.attempts = k.attempts and ${IS_FREE} as is_free
       from webhook_delivery d join candidate k on k.event_id = d.event_id
       where d.merchant_id = ${merchantId} and d.config_id = ${configId}
@@ -179,7 +179,7 @@ function heads({
         where b.merchant_id = d.merchant_id and b.stream_id = d.stream_id
           and b.config_id = d.config_id and b.state = 'PENDING' and b.is_resent = d.is_resent
           and ${holdsBack('b')}
-        -- By outdated statistics the endpoint's index costs the same. The order prefers the stream's.
+        -- With outdated statistics Postgres takes two indexes for equal. The order makes it choose that of the stream.
         order by b.sequence limit 1))
     order by d.next_attempt_at`;
 }
