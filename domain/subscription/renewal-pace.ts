@@ -6,14 +6,14 @@ const WINDOW_MS = 4_000;
  */
 const LATE_MS = 1_500;
 const UNDECIDED_SHARE = 0.1;
-/** In one whose renewals began earlier than this, the process could have done more. */
-const PUNCTUAL_MS = 500;
+/** In one whose renewals began earlier than this, the process could have done more: no queue was growing. */
+const PUNCTUAL_MS = 200;
 /** The share of what the process can do that is planned for the next wave. The rest is for payers and commands. */
 const SHARE = 0.9;
 /** How much faster than a wave that was not late the next one may be: before the first late one, and after it. */
 const FIRST_RAISE = 2;
 const RAISE = 1.25;
-/** The weight of one late window, so that a short disturbance changes little. */
+/** The weight of one late window, so that a short disturbance changes little. The first one replaces a guess. */
 const WEIGHT = 0.3;
 
 export interface PaceLimits {
@@ -80,7 +80,8 @@ export class RenewalPace {
   }
 
   private lower(shown: number): void {
-    this.rate = this.within(this.rate + WEIGHT * (SHARE * shown - this.rate));
+    const weight = this.known === null ? 1 : WEIGHT;
+    this.rate = this.within(this.rate + weight * (SHARE * shown - this.rate));
     this.known = this.rate;
   }
 

@@ -57,7 +57,7 @@ describe('the pace of a process', () => {
     const wave = processWith(pace);
     expect([80, 40, 40, 40].map((canDo) => wave(5_000, canDo).perSecond)).toEqual([78, 40, 36, 40]);
     expect([80, 80, 80, 80, 80, 80].map((canDo) => wave(5_000, canDo).perSecond)).toEqual([
-      36, 48, 63, 80, 74, 80,
+      36, 48, 63, 80, 70, 80,
     ]);
   });
 
