@@ -20,6 +20,7 @@ import {
 } from '../db/repositories/subscriptions/write-change.ts';
 import type { NotMoved, Transition } from '../db/repositories/subscriptions/write-change.ts';
 import { datedAdvice } from '../domain/declines.ts';
+import type { RefusalReason } from '../domain/errors.ts';
 import { withUpdateLink } from '../domain/events.ts';
 import type { StreamRef } from '../domain/events.ts';
 import type { Settlement } from '../domain/settlement.ts';
@@ -138,12 +139,13 @@ export interface ChargeAttemptInput {
 /**
  * `settled`: the outcome and its transition are recorded; `applyOutcome` and `place` give the recorded state. `pending`:
  * still UNKNOWN or in REVIEW, nothing recorded. `adopt`: the row holds a state that does not follow from the caller's;
- * `result` is the command's, if known.
+ * `result` is the command's, if known. `refused`: the attempt that a command wants may not be opened.
  */
 export type ChargeAttemptResult =
   | { kind: 'settled'; outcome: AttemptOutcome; place: Place | null }
   | { kind: 'pending' }
-  | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null };
+  | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null }
+  | { kind: 'refused'; refusal: RefusalReason };
 
 /**
  * Creates `chargeAttempt`, which charges an attempt exactly once: its row and key are committed before the send, and
@@ -156,6 +158,7 @@ export function createChargingActivities(deps: ChargingDeps) {
       failpoint('before_opening');
       const opened = await openAttemptRow(deps.db, input.state, input.opening);
       failpoint('after_opening');
+      if (opened.kind === 'refused') return opened;
       const { merchantId, subscriptionId } = input.state;
       const stream = { merchantId, streamId: subscriptionId };
       if (opened.kind === 'adopt') {
@@ -322,7 +325,7 @@ export function measuredCharges(charge: Charge, observer: ChargeObserver): Charg
   return async (input) => {
     const startedAt = Date.now();
     const result = await charge(input);
-    if (result.kind === 'adopt') return result;
+    if (result.kind === 'adopt' || result.kind === 'refused') return result;
     const { openAttempt, owed } = input.state;
     const dueAt = renewalDueAt(input);
     if (dueAt !== null) observer.renewed(Math.max(0, startedAt - dueAt) / 1_000, isDecided(result));

@@ -876,7 +876,7 @@ export type EditSubscriptionRequest = {
      */
     newCycleCount?: number | null;
     /**
-     * The next due date, in epoch milliseconds in the future. Later due dates are counted from this date. In TRIALING this date is the end of the trial. In UNPAID the date replaces the rest of the retry plan, and is refused after a decline that stops the retries. If the outcome of a charge is not known yet, and it is declined, the date is that of its retry. A date is also refused if it is too early for the limit of 15 automatic attempts on one billing cycle in 30 days.
+     * The next due date, in epoch milliseconds in the future. Later due dates are counted from this date. In TRIALING this date is the end of the trial. In UNPAID the date replaces the rest of the retry plan, and is refused after a decline that stops the retries. If the outcome of a charge is not known yet, and it is declined, the date is that of its retry.
      */
     newNextPaymentDate?: number | null;
     /**
@@ -1999,6 +1999,19 @@ export type GetMerchantSettingsAnswer = {
      * When a declined subscription becomes UNPAID.
      */
     unpaidFrom: 'first_decline' | 'retries_exhausted';
+    /**
+     * The most unpaid attempts on one saved card, over all its subscriptions and charges. A planned charge then waits.
+     */
+    cardLimits: {
+        /**
+         * In 24 hours.
+         */
+        perDay: number;
+        /**
+         * In 30 days.
+         */
+        per30Days: number;
+    };
     /**
      * Time over which renewals are spread after their date, such as `30m`. `auto`: no longer than needed. `0`: not at all.
      */

@@ -28,6 +28,15 @@ export function brandUrlProblem(text: string): string | null {
     : `"${text}" is not an https URL of at most ${URL_LENGTH_MAX} characters without credentials`;
 }
 
+/** Stripe shows 22 characters, of which the account's name needs some. */
+const SUFFIX = /^(?=.*[A-Za-z])[A-Za-z0-9 .,&/#+-]{2,14}$/;
+
+export function statementSuffixProblem(text: string): string | null {
+  return SUFFIX.test(text)
+    ? null
+    : `"${text}" is not 2 to 14 characters with a letter: A-Z, a-z, 0-9, space and .,&/#+-`;
+}
+
 export function colourProblem(text: string): string | null {
   if (!COLOUR.test(text)) return `"${text}" is not a colour like #1f4fd8`;
   if (inkOn(text) !== null) return null;

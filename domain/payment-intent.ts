@@ -1,4 +1,4 @@
-import type { ErrorCode } from './errors.ts';
+import type { RefusalReason } from './errors.ts';
 
 /** Statuses of a payment intent. CANCELLED is final. REFUNDED changes only if a refund fails later. */
 export const INTENT_STATUSES = [
@@ -104,6 +104,6 @@ export interface PaymentOrder extends IntentRef {
 export type PaymentOutcome =
   | { kind: 'succeeded' }
   | { kind: 'declined'; errorCode: string }
-  | { kind: 'refused'; code: ErrorCode; message: string }
+  | ({ kind: 'refused' } & RefusalReason)
   /** Not decided yet. A later repeat of the order returns the outcome. `isUnsent`: it could not be sent yet. */
   | { kind: 'pending'; needsPerson?: true; isUnsent?: true };

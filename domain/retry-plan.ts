@@ -23,42 +23,27 @@ export const DEFAULT_RETRY_PLAN: RetryPlan = {
 
 export const MANUAL_RETRY_COOLDOWN_MS = 4 * HOUR_MS;
 
-/** Maximum number of automatic attempts on one cycle in 30 days. Card networks charge fines above 15. */
-export const AUTOMATIC_ATTEMPTS_MAX = 15;
-const AUTOMATIC_ATTEMPTS_WINDOW_MS = 30 * DAY_MS;
+/** The most retries of a plan: with the first attempt, as many as the limits of a card allow in 30 days. */
+export const RETRIES_MAX = 14;
 
 /** Converts delays such as `4h` to ms. If a delay or their number is not allowed, returns the reason as text. */
 export function readDelays(texts: readonly string[]): number[] | string {
   const delaysMs = texts.map(parseDuration).filter((ms) => ms !== null);
   if (delaysMs.length < texts.length) return 'must be times like 4h or 2d (units d, h, m, s)';
-  // The first attempt of a cycle also counts as automatic.
-  if (delaysMs.length >= AUTOMATIC_ATTEMPTS_MAX) {
-    return `must be at most ${AUTOMATIC_ATTEMPTS_MAX - 1} times`;
-  }
-  const isDelay = (ms: number): boolean => ms >= 60_000 && ms <= AUTOMATIC_ATTEMPTS_WINDOW_MS;
+  if (delaysMs.length > RETRIES_MAX) return `must be at most ${RETRIES_MAX} times`;
+  const isDelay = (ms: number): boolean => ms >= 60_000 && ms <= 30 * DAY_MS;
   return delaysMs.every(isDelay) ? delaysMs : 'must be times from 1 minute to 30 days';
 }
 
-/**
- * Not before `notBeforeAt`, which also adds one retry to a plan that is just used up. Null if none is left or the attempt
- * would be the 16th in 30 days. `attemptsAt`: oldest first.
- */
+/** Not before `notBeforeAt`, which also adds one retry to a plan that is just used up. Null if none is left. */
 export function nextAutomaticAttemptAt(
   { delaysMs }: RetryPlan,
   retriesUsed: number,
-  attemptsAt: readonly number[],
+  previousAt: number | undefined,
   notBeforeAt: number | null,
 ): number | null {
-  const previousAt = attemptsAt.at(-1);
   const isAdded = notBeforeAt !== null && retriesUsed > 0 && retriesUsed === delaysMs.length;
   const delayMs = isAdded ? 0 : delaysMs[retriesUsed];
   if (delayMs === undefined || previousAt === undefined) return null;
-  const at = Math.max(previousAt + delayMs, notBeforeAt ?? 0);
-  return at < earliestAutomaticAttemptAt(attemptsAt) ? null : at;
-}
-
-/** Returns the earliest instant at which the next automatic attempt is at most the 15th in 30 days; 0 if any. */
-export function earliestAutomaticAttemptAt(attemptsAt: readonly number[]): number {
-  const fifteenthLastAt = attemptsAt.at(-AUTOMATIC_ATTEMPTS_MAX);
-  return fifteenthLastAt === undefined ? 0 : fifteenthLastAt + AUTOMATIC_ATTEMPTS_WINDOW_MS;
+  return Math.max(previousAt + delayMs, notBeforeAt ?? 0);
 }

@@ -64,6 +64,7 @@ export const merchantCommand = operatorCommand(
     addChargingOptions(program.command('configure <merchantId>'))
       .description('change settings of a merchant; without options, print them')
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
+      .option('--statement-suffix <text>', 'what follows the account’s name on card statements')
       .option('--keep-events <days>', 'how long events can be read and sent again')
       .option('--keep-attempts <days>', 'how long failed attempts to send events can be read')
       .option('--logo <url>', 'https URL of the logo on the hosted pages; or none')

@@ -2,8 +2,10 @@ import { Option } from 'commander';
 import type { Command } from 'commander';
 import { shownCharging } from '../../api/routes/merchants/settings.ts';
 import type { MerchantSettings, WebhookRetention } from '../../db/schema/merchants.ts';
-import { brandUrlProblem, colourProblem } from '../../domain/branding.ts';
+import { brandUrlProblem, colourProblem, statementSuffixProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
+import { CARD_LIMITS_MAX } from '../../domain/card-limits.ts';
+import type { CardLimits } from '../../domain/card-limits.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { formatDuration, parseDuration } from '../../domain/duration.ts';
@@ -12,6 +14,8 @@ import type { RetryPlan, UnpaidFrom } from '../../domain/retry-plan.ts';
 
 export interface ConfigureOptions {
   readonly retryPlan?: string;
+  readonly cardLimits?: string;
+  readonly statementSuffix?: string;
   readonly afterExhausted?: RetryPlan['afterExhausted'];
   readonly unpaidFrom?: UnpaidFrom;
   readonly jitter?: string;
@@ -50,6 +54,10 @@ export function addChargingOptions(command: Command): Command {
         ...UNPAID_FROM,
       ]),
     )
+    .option(
+      '--card-limits <numbers>',
+      'most unpaid attempts on one card in 24 h, in 30 days: 10,15',
+    )
     .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0');
 }
 
@@ -83,6 +91,15 @@ export function settingsChanges(
       };
     }
   }
+  if (options.cardLimits !== undefined) {
+    const cardLimits = read('--card-limits', cardLimitsOf(options.cardLimits));
+    if (cardLimits) changes.cardLimits = cardLimits;
+  }
+  if (options.statementSuffix !== undefined) {
+    const problem = statementSuffixProblem(options.statementSuffix);
+    if (problem === null) changes.statementSuffix = options.statementSuffix;
+    else problems.push(`--statement-suffix: ${problem}`);
+  }
   if (jitter !== undefined) {
     const jitterMs = read('--jitter', jitterMsOf(jitter));
     if (jitterMs !== undefined) changes.jitterMs = jitterMs;
@@ -112,6 +129,16 @@ export function settingsChanges(
 
 function brandingProblem(option: BrandingOption, text: string): string | null {
   return option === 'colour' ? colourProblem(text) : brandUrlProblem(text);
+}
+
+function cardLimitsOf(text: string): CardLimits | string {
+  const most = CARD_LIMITS_MAX;
+  const [perDay = 0, per30Days = 0, ...more] = text.split(',').map(Number);
+  const isLimit = (count: number, max: number) =>
+    Number.isInteger(count) && count >= 1 && count <= max;
+  return more.length === 0 && isLimit(perDay, most.perDay) && isLimit(per30Days, most.per30Days)
+    ? { perDay, per30Days }
+    : `"${text}" is not two numbers like 10,15, at most ${most.perDay},${most.per30Days}`;
 }
 
 function jitterMsOf(text: string): number | null | string {
@@ -160,6 +187,7 @@ export function shownSettings(settings: MerchantSettings) {
   const { branding = {}, webhookRetention } = settings;
   return {
     ...shownCharging(settings),
+    statementSuffix: settings.statementSuffix ?? null,
     keepEvents: webhookRetention?.bodyDays ?? null,
     keepAttempts: webhookRetention?.attemptDays ?? null,
     logo: branding.logoUrl ?? null,
@@ -175,7 +203,9 @@ export function settingsLines(settings: ReturnType<typeof shownSettings>): strin
     `  retry plan       ${delays}`,
     `  after exhausted  ${settings.afterExhausted}`,
     `  unpaid from      ${settings.unpaidFrom}`,
+    `  card limits      ${settings.cardLimits.perDay},${settings.cardLimits.per30Days}`,
     `  jitter           ${settings.jitter}`,
+    `  on statements    ${settings.statementSuffix ?? 'nothing'}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
     `  keep events      ${keptLine(settings.keepEvents)}`,
     `  keep attempts    ${keptLine(settings.keepAttempts)}`,

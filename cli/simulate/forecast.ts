@@ -1,3 +1,4 @@
+import type { CardLimits } from '../../domain/card-limits.ts';
 import { jitterOf } from '../../domain/delays.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { initialJitter } from '../../domain/subscription/state.ts';
@@ -7,6 +8,7 @@ import type { Script } from '../../domain/subscription/simulate.ts';
 
 export interface Settings {
   readonly retryPlan: RetryPlan;
+  readonly cardLimits?: CardLimits;
   /** Null: no delay, because how a wave is spread depends on what else is due. Absent: each keeps its own. */
   readonly jitterMs?: number | null;
 }
@@ -25,7 +27,7 @@ const SHARES = 1_000_000;
 /** Returns every charge of the period under `settings`, by the rules of the workflow. */
 export function forecast(
   states: readonly SubscriptionState[],
-  { retryPlan, jitterMs }: Settings,
+  { retryPlan, jitterMs, cardLimits }: Settings,
   { fromAt, untilAt, declineRate }: Period,
 ) {
   const declineOf: Script['declineOf'] = ({ attemptNumber }, { intentId }) =>
@@ -37,7 +39,13 @@ export function forecast(
     const { jitterFor: _, ...own } = state;
     const jitter = jitterMs === undefined ? {} : initialJitter(state, jitterMs);
     const start = jitterMs === undefined ? state : { ...own, ...jitter };
-    const script = { outcomes: [], commands: [], declineOf, untilAt };
+    const script = {
+      outcomes: [],
+      commands: [],
+      declineOf,
+      untilAt,
+      ...(cardLimits && { cardLimits }),
+    };
     return simulate(start, fromAt, retryPlan, script).steps.flatMap(({ at, charge }) => {
       if (!charge) return [];
       const { cycleNumber, attemptNumber, amountMinor, errorCode } = charge;

@@ -1,3 +1,4 @@
+import { CARD_LIMITS_MAX } from '../../domain/card-limits.ts';
 import type { Check } from './check.ts';
 import { MAYBE_NEWER } from './sql-parts.ts';
 
@@ -13,7 +14,15 @@ const PAID_BY_PERSON = `exists (select from payment_review v
 
 const IN_BOOK = `payment_attempt a join book_gateway g on g.gateway = a.gateway and a.sent_at[1] >= g.from_at`;
 
-/** Invariants 1 (charged exactly once) and 3 (the owed amount). An open attempt may differ. */
+/** SQL for the number of unpaid attempts on the card of each one, within `time` until it. */
+const unpaidWithin = (time: string): string => `count(*) over (
+  partition by merchant_id, payment_method_id order by created_at
+  range between interval '${time}' - interval '1 millisecond' preceding and current row)`;
+
+/**
+ * Invariants 1 (charged exactly once), 3 (the owed amount) and 11 (the limits of a card). An open attempt may differ from
+ * the gateway's book.
+ */
 export const chargingChecks: readonly Check[] = [
   {
     invariant: 1,
@@ -63,5 +72,15 @@ export const chargingChecks: readonly Check[] = [
       join payment_intent i on i.merchant_id = a.merchant_id and i.id = a.intent_id
       where b.amount_minor <> i.amount_minor or b.currency <> i.currency
         or a.amount_minor <> i.amount_minor or a.currency <> i.currency`,
+  },
+  {
+    invariant: 11,
+    counted: `select count(*) as n from payment_attempt where state = 'DECLINED'`,
+    wrong: `select format('%s is unpaid attempt %s on %s in 24 h, %s in 30 days', gateway_key, in_a_day,
+        payment_method_id, in_30_days) as wrong
+      from (
+        select *, ${unpaidWithin('24 hours')} as in_a_day, ${unpaidWithin('30 days')} as in_30_days
+        from payment_attempt where state = 'DECLINED' and settled_by is distinct from 'void') u
+      where in_a_day > ${CARD_LIMITS_MAX.perDay} or in_30_days > ${CARD_LIMITS_MAX.per30Days}`,
   },
 ];

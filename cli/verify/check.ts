@@ -1,7 +1,7 @@
 import type { Books } from './books.ts';
 
 export interface Check {
-  /** 1 to 10. The titles are in `invariants.ts`. */
+  /** 1 to 11. The titles are in `invariants.ts`. */
   readonly invariant: number;
   /** The book that the check needs in addition to Postgres. `Places` in `books.ts` explains the term. */
   readonly needs?: keyof Books['has'];

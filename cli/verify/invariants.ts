@@ -21,6 +21,7 @@ const INVARIANTS: readonly string[] = [
   'every subscription follows from its ledger by the rules, and every change of status has its event',
   'the recorded state of every subscription can be read',
   'every refund was made exactly once, and gateway, rows and events agree on its amount',
+  'no saved card has more unpaid attempts than card networks allow',
 ];
 
 export interface CheckResult {

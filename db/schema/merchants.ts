@@ -13,6 +13,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
+import type { CardLimits } from '../../domain/card-limits.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { instant, areListed, bytes, merchantId } from './_columns.ts';
 
@@ -27,6 +28,10 @@ export interface WebhookRetention {
 
 export interface MerchantSettings {
   retryPlan: RetryPlan;
+  /** Absent: `DEFAULT_CARD_LIMITS`. */
+  cardLimits?: CardLimits;
+  /** What the payer's bank shows after the name of the account. Absent: nothing. */
+  statementSuffix?: string;
   /** Renewals are spread over this many ms after their due date. Absent or null: as far as the workers need. */
   jitterMs?: number | null;
   /** Payment methods that the hosted pages may offer. Absent: every supported one. */

@@ -155,6 +155,9 @@ export const paymentAttempts = pgTable(
     /** Copied from the intent. Every send of the attempt has this amount. */
     amountMinor: amountMinor().notNull(),
     currency: currency().notNull(),
+    /** What the gateway shows to the merchant, and the payer's bank to the payer. Every send has the same. */
+    description: text('description'),
+    statementSuffix: text('statement_suffix'),
     /** The gateway's own code of a decline. For merchants and operators, never for payers. */
     gatewayCode: text('gateway_code'),
     /** The code of the card network or the bank of a decline. */
@@ -190,6 +193,8 @@ export const paymentAttempts = pgTable(
     gatewayChargeId: text('gateway_charge_id'),
     errorCode: text('error_code'),
     settledAt: instant('settled_at'),
+    /** Real time at which the gateway first warned that the charge may be fraud; null if it did not. */
+    fraudWarnedAt: instant('fraud_warned_at'),
     /** Where the outcome came from; null before, and for a row from the gateway's book. */
     settledBy: text('settled_by', { enum: SETTLED_BY }),
   },
@@ -210,6 +215,10 @@ export const paymentAttempts = pgTable(
     uniqueIndex('payment_attempt__one_open__uq')
       .on(table.merchantId, table.intentId)
       .where(sql`${table.state} in ('SENDING', 'UNSENT', 'UNKNOWN', 'REVIEW')`),
+    // An attempt counts those before it on the same card.
+    index('payment_attempt__unpaid__idx')
+      .on(table.merchantId, table.paymentMethodId, table.createdAt)
+      .where(sql`${table.state} <> 'SUCCEEDED'`),
     // The sweep finds the accounts whose charges the gateway refuses.
     index('payment_attempt__refused__idx')
       .on(table.merchantId, table.gateway)

@@ -38,14 +38,10 @@ export function carriesToken(command: Command): command is TokenCommand {
 }
 
 /** True if the gateway must verify the card, because no charge follows the command at once. */
-export function needsVerification(
-  state: SubscriptionState,
-  command: TokenCommand,
-  { now }: ActionTime,
-): boolean {
+export function needsVerification(state: SubscriptionState, command: TokenCommand): boolean {
   return command.kind === 'completeCheckout'
     ? state.terms.trial !== null
-    : !chargesNewMethod(state, now);
+    : !chargesNewMethod(state);
 }
 
 /** For a command that `validateCommand` has allowed. `paymentMethodId`: the method of the redeemed token. */

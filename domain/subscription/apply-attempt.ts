@@ -412,11 +412,11 @@ function dunning(
   const startsNewPlan = attempt.trigger !== 'automatic_retry';
   const plan = startsNewPlan || !owed.retryPlan ? outcome.retryPlan : owed.retryPlan;
   const retriesUsed = startsNewPlan ? 0 : owed.retriesUsed;
-  const attemptsAt = owed.automaticAttemptsAt;
+  const previousAt = owed.automaticAttemptsAt.at(-1);
   const nextRetryAt =
     state.status === 'PAUSED'
       ? null
-      : nextAutomaticAttemptAt(plan, retriesUsed, attemptsAt, notBeforeAt);
+      : nextAutomaticAttemptAt(plan, retriesUsed, previousAt, notBeforeAt);
   const planned = {
     ...owed,
     retryPlan: plan,
@@ -424,7 +424,7 @@ function dunning(
     nextRetryAt,
     dateSetBy: undefined,
   };
-  const byPlanAt = nextAutomaticAttemptAt(plan, retriesUsed, attemptsAt, null);
+  const byPlanAt = nextAutomaticAttemptAt(plan, retriesUsed, previousAt, null);
   return nextRetryAt === null ? planned : notBefore(planned, notBeforeAt, byPlanAt ?? 0);
 }
 

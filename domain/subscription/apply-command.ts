@@ -1,5 +1,5 @@
 import { addTrial, firstIndexAfter } from '../calendar.ts';
-import { AUTOMATIC_ATTEMPTS_MAX, MANUAL_RETRY_COOLDOWN_MS } from '../retry-plan.ts';
+import { MANUAL_RETRY_COOLDOWN_MS, RETRIES_MAX } from '../retry-plan.ts';
 import type { ChangedTerms, SubscriptionEventType } from '../events.ts';
 import { changed, ordered, subscriptionEvent } from './change.ts';
 import type { DateSetter } from './entry-schema.ts';
@@ -8,13 +8,7 @@ import type { CancelCommand, Command, EditCommand, PauseCommand } from './comman
 import type { EntryDraft } from './entries.ts';
 import { attemptPatch, paidByFormerDates, paidByMovedDates } from './apply-attempt.ts';
 import { awaitsPayer, isSuperseded } from './authentication.ts';
-import {
-  cancelAt,
-  chargesNewMethod,
-  earliestAttemptAt,
-  isInTrial,
-  lowestNextIndex,
-} from './state.ts';
+import { cancelAt, chargesNewMethod, isInTrial, lowestNextIndex } from './state.ts';
 import type { EndReason } from './end-reason.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 
@@ -74,7 +68,7 @@ function owedMovedTo(
   if (status !== 'UNPAID' && owed.nextRetryAt === null && !mayBeRetried) return owed;
   const setBy = owed.dateSetBy?.actor ?? 'retry_plan';
   const isMoved = status !== 'UNPAID' && setBy !== 'retry_plan';
-  const planLength = owed.retryPlan?.delaysMs.length ?? AUTOMATIC_ATTEMPTS_MAX;
+  const planLength = owed.retryPlan?.delaysMs.length ?? RETRIES_MAX + 1;
   const retriesUsed = isMoved ? owed.retriesUsed : planLength;
   return { ...owed, nextRetryAt: at, dateSetBy, retriesUsed };
 }
@@ -278,8 +272,8 @@ export function applyTrialStart(
 }
 
 /**
- * Replaces the payment method and starts the retry plan anew. In UNPAID the owed cycle is charged at once, after an
- * open attempt has failed, and within 15 automatic attempts in 30 days.
+ * Replaces the payment method and starts the retry plan anew. In UNPAID the owed cycle is charged at once, or after an
+ * open attempt has failed.
  */
 export function applyNewPaymentMethod(
   state: SubscriptionState,
@@ -298,15 +292,12 @@ export function applyNewPaymentMethod(
     retriesUsed: 0,
   };
   const updated = { ...state, paymentMethodId, owed };
-  const earliestAt = earliestAttemptAt(state);
-  const isUnpaid = state.status === 'UNPAID';
-  const mustWait = isUnpaid && !chargesNewMethod(state, now);
   let patch: Pick<SubscriptionState, 'owed' | 'openAttempt'> = updated;
   // In PAUSED nothing is charged. The unpause sets the date of the owed cycle.
-  if (owed && state.status !== 'PAUSED' && (state.openAttempt || mustWait)) {
+  if (owed && state.status !== 'PAUSED' && state.openAttempt) {
     // Outside UNPAID, an unpause or an edit has set the date of a retry, and only that date is charged.
-    const setAt = isUnpaid ? null : owed.nextRetryAt;
-    const nextRetryAt = Math.max(now, earliestAt, setAt ?? 0);
+    const setAt = chargesNewMethod(state) ? null : owed.nextRetryAt;
+    const nextRetryAt = Math.max(now, setAt ?? 0);
     const dateSetBy = nextRetryAt === setAt ? owed.dateSetBy : ({ actor: 'payer' } as const);
     // An attempt that waits for the payer is not voided: it is declined as not confirmed.
     const isVoided = isSuperseded(updated) && !awaitsPayer(state);
@@ -315,7 +306,7 @@ export function applyNewPaymentMethod(
       : state.openAttempt;
     const payer = { sessionId, at: realNow };
     patch = { owed: { ...owed, nextRetryAt, dateSetBy, payer }, openAttempt };
-  } else if (isUnpaid) {
+  } else if (chargesNewMethod(state)) {
     const start = { trigger: 'new_method', commandId, sessionId, now, realNow } as const;
     patch = attemptPatch(updated, start);
   }
@@ -325,7 +316,6 @@ export function applyNewPaymentMethod(
     {
       at: now,
       kind: 'method_replaced',
-      waitsUntilAt: mustWait ? earliestAt : null,
       paymentMethodId,
       actor: 'payer',
     },

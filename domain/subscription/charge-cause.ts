@@ -1,4 +1,5 @@
 import { cycleAt, formatInstant } from '../calendar.ts';
+import { limitText } from '../card-limits.ts';
 import type { IntervalUnit } from '../calendar.ts';
 import { invariant } from '../errors.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -116,6 +117,8 @@ export function causeText(cause: ChargeCause, trigger: AttemptTrigger): string {
           return setBy.said === 'not_before'
             ? `the bank had advised no other try before ${date}`
             : `the card had new details from ${date} on`;
+        case 'schedule':
+          return `it had to wait until ${date}: ${limitText(setBy)}`;
         case 'retry_plan':
           return `the retry plan had set its next attempt to ${date}, before the payer gave another payment method`;
         case 'merchant':

@@ -1,13 +1,5 @@
 import { formatAmount } from '../money.ts';
-import {
-  cancelAt,
-  earliestAttemptAt,
-  jitterAt,
-  nextAmountMinor,
-  nextDateAt,
-  nextRetryAt,
-  resumeAt,
-} from './state.ts';
+import { cancelAt, jitterAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 export type Step =
@@ -22,6 +14,13 @@ export type Step =
   /** Complete the workflow: the subscription is ENDED and has no open attempt. */
   | { do: 'finish' }
   | Wait;
+
+/** A due step that opens an attempt. */
+export type ChargeStep = Extract<Step, { do: 'chargeCycle' | 'retryAutomatically' }>;
+
+export function isChargeStep(step: Step): step is ChargeStep {
+  return step.do === 'chargeCycle' || step.do === 'retryAutomatically';
+}
 
 /** Nothing is due before `until`. If `until` is null, only a command makes something due. */
 export interface Wait {
@@ -73,7 +72,6 @@ interface DueStep {
 
 function dueSteps(state: SubscriptionState): DueStep[] {
   const all: DueStep[] = [];
-  const earliestAt = earliestAttemptAt(state);
   if (state.status === 'CREATED') {
     all.push({
       at: state.checkoutExpiresAt,
@@ -95,7 +93,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const cycle = `charge ${nextCycle(state)}`;
     all.push({
       // The jitter delays the charge but does not move the billing date.
-      at: Math.max(dueAt + jitterAt(state, dueAt), earliestAt),
+      at: dueAt + jitterAt(state, dueAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });
@@ -103,7 +101,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
   const retryAt = endAt === null ? nextRetryAt(state) : null;
   if (retryAt !== null) {
     all.push({
-      at: Math.max(retryAt, earliestAt),
+      at: retryAt,
       reason: `retry ${nextCycle(state)}`,
       step: { do: 'retryAutomatically' },
     });

@@ -5,14 +5,7 @@ import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
 import { textOf } from './entries.ts';
 import type { Entry } from './entries.ts';
-import {
-  cancelAt,
-  earliestAttemptAt,
-  isDunned,
-  nextAmountMinor,
-  nextPaymentAt,
-  resumeAt,
-} from './state.ts';
+import { cancelAt, isDunned, nextAmountMinor, nextPaymentAt, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 import type { Terms } from './terms.ts';
 import { validateCommand } from './validate-command.ts';
@@ -92,7 +85,7 @@ export function describe(
 
 function acceptedSignals(state: SubscriptionState, now: number): string[] {
   const commandId = 'none';
-  const laterAt = Math.max(now, earliestAttemptAt(state)) + 86_400_000;
+  const laterAt = now + 86_400_000;
   const commands: Command[] = [
     { kind: 'edit', commandId, newAmountMinor: state.terms.amountMinor },
     { kind: 'pause', commandId },
@@ -156,7 +149,8 @@ function sentence(state: SubscriptionState): string {
   const cycle = state.cyclesCharged + 1;
   const amount = formatAmount(nextAmountMinor(state), state.terms.currency);
   // The sentence about a declined cycle is the same in TRIALING, ACTIVE and UNPAID.
-  switch (isDunned(state) ? 'UNPAID' : state.status) {
+  const isWaiting = isDunned(state) && state.owed?.attempts === 0;
+  switch (isWaiting ? 'ACTIVE' : isDunned(state) ? 'UNPAID' : state.status) {
     case 'CREATED':
       return `waiting for the payer until ${toMinute(state.checkoutExpiresAt)}`;
     case 'TRIALING':

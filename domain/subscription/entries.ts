@@ -1,9 +1,9 @@
 import { formatInstant } from '../calendar.ts';
+import { limitText } from '../card-limits.ts';
 import type { RetryAdvice } from '../declines.ts';
 import type { DisputeStatus } from '../dispute.ts';
 import { formatAmount } from '../money.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
-import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import { askedForBy, ordererName } from './actor.ts';
 import type { Actor } from './actor.ts';
 import { ADOPTED, PAYER_REASONS } from './charge-cause.ts';
@@ -51,7 +51,7 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
     case 'authentication_begun':
       return { what: 'the payer began to confirm the payment', why: 'the bank asks for it' };
     case 'method_replaced':
-      return { what: 'payment method replaced', why: replacedBecause(entry.waitsUntilAt) };
+      return { what: 'payment method replaced', why: 'the payer gave another one' };
     case 'paid': {
       const amount = formatAmount(entry.amountMinor, entry.currency);
       return { what: `cycle ${entry.cycleNumber} paid, ${amount}`, why: attemptedBecause(entry) };
@@ -60,6 +60,10 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
       const what = `cycle ${entry.cycleNumber} declined (${codesOf(entry)})`;
       const why = attemptedBecause(entry, entry.isWithdrawn);
       return { what, why: entry.advice ? `${why}; ${adviceText(entry.advice)}` : why };
+    }
+    case 'limited': {
+      const what = `cycle ${entry.cycleNumber} waits until ${formatInstant(entry.untilAt)}`;
+      return { what, why: limitText(entry) };
     }
     case 'unanswered':
       return { what: 'payment outcome unknown', why: 'the gateway did not answer' };
@@ -116,13 +120,6 @@ function unpausedText(entry: Entry & { kind: 'unpaused' }): EntryText {
     : `unpaused, next payment ${date}`;
   const isPlanned = entry.rule === 'pause_end';
   return { what, why: isPlanned ? 'the end date of the pause was reached' : orderedBy(entry) };
-}
-
-function replacedBecause(waitsUntilAt: number | null): string {
-  const why = 'the payer gave another one';
-  return waitsUntilAt === null
-    ? why
-    : `${why}; ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days are made, so the next is at ${formatInstant(waitsUntilAt)}`;
 }
 
 function editedTerms(edit: Edited, currency: string): string {
@@ -183,6 +180,7 @@ function openedBecause({ trigger, orderedBy: orderer, dateSetBy }: OfAttempt): s
   if (trigger === 'manual_retry' && orderer) return `${ordererName(orderer)} asked for a retry`;
   if (dateSetBy === undefined || dateSetBy === 'retry_plan') return TRIGGERS[trigger][0];
   if (dateSetBy === 'gateway') return 'the bank had set its date';
+  if (dateSetBy === 'schedule') return 'the limit of its card allowed it';
   return dateSetBy === 'payer'
     ? PAYER_REASONS.new_method
     : `${ordererName(dateSetBy)} had set its date`;

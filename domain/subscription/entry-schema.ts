@@ -72,14 +72,18 @@ export const RETRY_PLAN: z.ZodType<RetryPlan> = object({
 
 const ORDERED = { commandId: text };
 
+const CARD_LIMIT = { attempts: positive, hours: positive };
+
 /**
  * Who set the date of an attempt: a command, or the payer with another payment method. `retry_plan`: the plan that such
  * a payment method has ended. `gateway`: the bank had advised a later date, or reported new details of the card.
+ * `schedule`: the card had so many unpaid attempts that the charge had to wait.
  */
 export const DATE_SETTER = oneKindOf('actor', [
   object({ actor: oneOf(['merchant', 'operator']), ...ORDERED }),
   object({ actor: oneOf(['payer', 'retry_plan']) }),
   object({ actor: oneOf(['gateway']), said: oneOf(['not_before', 'new_details']) }),
+  object({ actor: oneOf(['schedule']), ...CARD_LIMIT }),
 ]);
 export type DateSetter = z.infer<typeof DATE_SETTER>;
 
@@ -118,7 +122,7 @@ const OF_ATTEMPT = object({
   /** Who ordered the attempt. Absent: `trigger` implies the actor. */
   orderedBy: oneOf(['operator', 'payer']).exactOptional(),
   /** Who set the date of the attempt, in place of the retry plan. */
-  dateSetBy: oneOf([...ORDERERS, 'retry_plan', 'gateway']).exactOptional(),
+  dateSetBy: oneOf([...ORDERERS, 'retry_plan', 'gateway', 'schedule']).exactOptional(),
   /** A person decided the outcome in manual review. */
   byPerson: isTrue.exactOptional(),
 });
@@ -179,8 +183,6 @@ export const ENTRY = oneKindOf('kind', [
   entry(['trial_begun'], { until: instant, paymentMethodId: text.exactOptional() }),
   entry(['authentication_begun'], {}),
   entry(['method_replaced'], {
-    /** The limit of automatic attempts delays the next one until then. */
-    waitsUntilAt: instant.nullable(),
     paymentMethodId: text.exactOptional(),
   }),
   entry(['paid'], { ...OF_ATTEMPT.shape, ...MONEY }),
@@ -194,6 +196,8 @@ export const ENTRY = oneKindOf('kind', [
     /** The merchant's plan at that time. */
     plan: RETRY_PLAN,
   }),
+  /** No attempt was opened, because of the limits of card networks. */
+  entry(['limited'], { cycleNumber: positive, untilAt: instant, ...CARD_LIMIT }),
   entry(['unanswered', 'payer_asked'], OF_ATTEMPT.shape),
   entry(['review', 'unsent'], { ...OF_ATTEMPT.shape, reason: text }),
   entry(['disputed'], { ...MONEY, status: oneOf(DISPUTE_STATUSES), reason: text }),

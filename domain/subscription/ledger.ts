@@ -8,10 +8,10 @@ import type { Orderer } from './actor.ts';
 import type { Change } from './change.ts';
 import type { ChargeCause } from './charge-cause.ts';
 import type { Command } from './commands.ts';
-import { decide } from './decide.ts';
+import { decide, isChargeStep } from './decide.ts';
 import type { Step } from './decide.ts';
 import type { Entry } from './entries.ts';
-import { applyDispute, applyLateCharge, applyNewDetails } from './notes.ts';
+import { applyCardLimit, applyDispute, applyLateCharge, applyNewDetails } from './notes.ts';
 import { newSubscription } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -72,7 +72,8 @@ export function derive(
   return derivation.end();
 }
 
-const UNNAMED = { paymentMethodId: undefined };
+/** What only some entries have: older ones no method, newer ones no `waitsUntilAt`. */
+const UNCOMPARED = { paymentMethodId: undefined, waitsUntilAt: undefined };
 
 class Derivation {
   private state: SubscriptionState;
@@ -97,11 +98,10 @@ class Derivation {
   }
 
   private compareLatest(entry: Entry): void {
-    // An older entry does not name the method.
     const [difference] = differencesIn(
       '',
-      { ...this.state.latest, ...UNNAMED },
-      { ...entry, ...UNNAMED },
+      { ...this.state.latest, ...UNCOMPARED },
+      { ...entry, ...UNCOMPARED },
     );
     if (difference) {
       const { what, derived, recorded } = difference;
@@ -245,6 +245,10 @@ function changeOf(
     if (change) return change;
   }
   if (entry.kind === 'adopted') return applyAdoption(state, entry, at, at);
+  if (entry.kind === 'limited') {
+    const step = stepAt(at);
+    if (isChargeStep(step)) return applyCardLimit(state, step, entry, at);
+  }
   if (entry.kind !== 'ended' && entry.kind !== 'unpaused') {
     throw new UnderivableError(`version ${entry.version} is ${entry.kind}`);
   }
@@ -314,6 +318,7 @@ function commandOf(entry: Entry): Command | null {
     case 'imported':
     case 'paid':
     case 'declined':
+    case 'limited':
     case 'unanswered':
     case 'payer_asked':
     case 'review':

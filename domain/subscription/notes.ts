@@ -1,10 +1,12 @@
+import type { ReachedLimit } from '../card-limits.ts';
 import type { DisputeStatus } from '../dispute.ts';
 import type { DeclineCode } from '../declines.ts';
-import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
+import { RETRIES_MAX } from '../retry-plan.ts';
+import { owe } from './apply-attempt.ts';
 import { changed } from './change.ts';
 import type { Change } from './change.ts';
+import type { ChargeStep } from './decide.ts';
 import type { ChargeAtGateway } from './entries.ts';
-import { earliestAttemptAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** Adds a dispute to the ledger. Changes nothing else, because the merchant decides what follows. */
@@ -48,15 +50,34 @@ export function applyNewDetails(state: SubscriptionState, now: number): Change |
   const planned =
     status === 'UNPAID'
       ? {
-          nextRetryAt: Math.max(now, earliestAttemptAt(state)),
+          nextRetryAt: now,
           dateSetBy: { actor: 'gateway', said: 'new_details' } as const,
         }
       : {};
-  // As many as every plan may have, so that no other retry follows.
-  const retriesUsed = AUTOMATIC_ATTEMPTS_MAX;
+  // More than any plan may have, so that no other retry follows.
+  const retriesUsed = RETRIES_MAX + 1;
   return changed(
     state,
     { owed: { ...owed, retriesStopped: false, retriesUsed, ...planned } },
     { at: now, kind: 'details_updated', actor: 'gateway' },
+  );
+}
+
+/** The attempt of the due step `step` has to wait, because of the limits of its card. */
+export function applyCardLimit(
+  state: SubscriptionState,
+  step: ChargeStep,
+  limit: ReachedLimit,
+  now: number,
+): Change {
+  const { owed } = step.do === 'chargeCycle' ? owe(state, step.dueAt) : state;
+  if (!owed) throw new Error(`${state.subscriptionId}: no cycle is owed`);
+  const { untilAt, attempts, hours } = limit;
+  const dateSetBy = { actor: 'schedule', attempts, hours } as const;
+  const facts = { cycleNumber: owed.cycleNumber, untilAt, attempts, hours };
+  return changed(
+    state,
+    { owed: { ...owed, nextRetryAt: untilAt, dateSetBy } },
+    { at: now, actor: 'schedule', kind: 'limited', ...facts },
   );
 }

@@ -1,10 +1,12 @@
+import { DEFAULT_CARD_LIMITS, limitReached, limitRefusal } from '../card-limits.ts';
+import type { CardLimits, ReachedLimit } from '../card-limits.ts';
 import { datedAdvice } from '../declines.ts';
 import type { StatedAdvice } from '../declines.ts';
 import type { EventType } from '../events.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import { actionForCommand, actionForStep, carriesToken } from './actions.ts';
-import type { Action } from './actions.ts';
+import type { Action, DueStep } from './actions.ts';
 import { applyOutcome } from './apply-attempt.ts';
 import type { AttemptOutcome } from './apply-attempt.ts';
 import { isSuperseded } from './authentication.ts';
@@ -12,13 +14,14 @@ import { causeText } from './charge-cause.ts';
 import type { Change } from './change.ts';
 import { entryEvents } from './change.ts';
 import type { Command } from './commands.ts';
-import { decide } from './decide.ts';
+import { decide, isChargeStep } from './decide.ts';
 import type { EntryText } from './entries.ts';
 import { textOf } from './entries.ts';
+import { applyCardLimit } from './notes.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
 import type { SubscriptionStatus } from './status.ts';
 import { validateCommand } from './validate-command.ts';
-import type { Refusal } from './validate-command.ts';
+import type { RefusalReason } from '../errors.ts';
 
 /** A subscription's future under a script, from the rules that the workflow follows. Nothing is written or sent. */
 
@@ -38,6 +41,10 @@ export interface Script {
   readonly declineOf?: (attempt: OpenAttempt, owed: OwedCycle, at: number) => string | null;
   /** Nothing after this instant is played. */
   readonly untilAt?: number;
+  /** Default: those of every merchant. */
+  readonly cardLimits?: CardLimits;
+  /** The declined attempts on the state's payment method, latest first. Default: none. */
+  readonly declinedAt?: readonly number[];
 }
 
 export interface ScriptedCommand {
@@ -63,7 +70,7 @@ export interface SimulatedStep extends EntryText {
   currentPeriodEndAt: number | null;
   events: EventType[];
   charge: SimulatedCharge | null;
-  refusal: Refusal | null;
+  refusal: RefusalReason | null;
 }
 
 export interface SimulatedCharge {
@@ -118,6 +125,8 @@ class Simulation {
   private readonly script: Script;
   private readonly cyclesMax: number;
   private readonly retryPlan: RetryPlan;
+  /** The declined attempts by payment method, latest first. */
+  private readonly declined = new Map<string | null, readonly number[]>();
   private state: SubscriptionState;
   private now: number;
 
@@ -128,6 +137,7 @@ class Simulation {
     this.script = script;
     this.outcomes = script.outcomes.map((outcome) => ({ outcome, left: outcome.times }));
     this.commands = [...script.commands];
+    this.declined.set(state.paymentMethodId, script.declinedAt ?? []);
     this.cyclesMax =
       script.untilAt === undefined ? state.cyclesCharged + SIMULATED_CYCLES_MAX : Infinity;
   }
@@ -162,7 +172,7 @@ class Simulation {
     }
     if (step.do === 'liftCooldown') this.state = { ...this.state, cooldownUntilAt: null };
     else if (step.do === 'settleAttempt') this.settle();
-    else this.act(actionForStep(this.state, step, this.time));
+    else this.take(step);
     return true;
   }
 
@@ -175,21 +185,48 @@ class Simulation {
     this.now = Math.max(this.now, at);
     const decision = validateCommand(this.state, command, this.now);
     if (!decision.ok) {
-      const { status, currentPeriodEndAt } = this.state;
-      const what = `${name} refused`;
-      const rest = { status, currentPeriodEndAt, events: [], charge: null, refusal: decision };
-      this.steps.push({ at: this.now, what, why: decision.message, ...rest });
+      this.refuse(name, decision);
       return;
     }
     const methodId = carriesToken(command) ? `simulated:${command.commandId}` : null;
-    this.act(actionForCommand(this.state, command, this.time, methodId));
+    const action = actionForCommand(this.state, command, this.time, methodId);
+    const limit = this.limitOf(action);
+    if (limit) this.refuse(name, limitRefusal(limit));
+    else this.act(action);
+  }
+
+  private refuse(name: string, refusal: RefusalReason): void {
+    const { status, currentPeriodEndAt } = this.state;
+    const rest = { status, currentPeriodEndAt, events: [], charge: null, refusal };
+    this.steps.push({ at: this.now, what: `${name} refused`, why: refusal.message, ...rest });
+  }
+
+  private take(step: DueStep): void {
+    const action = actionForStep(this.state, step, this.time);
+    const limit = this.limitOf(action);
+    if (!limit || !isChargeStep(step)) this.act(action);
+    else {
+      const change = applyCardLimit(this.state, step, limit, this.now);
+      this.act({ do: 'record', change, result: null });
+    }
+  }
+
+  private limitOf({ do: what, change }: Action): ReachedLimit | null {
+    if (what === 'record') return null;
+    const declinedAt = this.declined.get(change.state.openAttempt?.paymentMethodId ?? null) ?? [];
+    const unpaid = { declinedAt, undecided: 0 };
+    return limitReached(unpaid, this.script.cardLimits ?? DEFAULT_CARD_LIMITS, this.now);
   }
 
   private act(action: Action): void {
     const before = this.state;
     this.state = action.change.state;
     const { owed } = this.state;
-    const isNewCycle = before.owed?.cycleNumber !== owed?.cycleNumber && owed !== null;
+    // A cycle of which no attempt was opened has no intent yet; the checkout's has one.
+    const isNewCycle =
+      owed !== null &&
+      before.status !== 'CREATED' &&
+      (before.owed?.cycleNumber !== owed.cycleNumber || before.owed.attempts === 0);
     const events = [
       ...(action.do === 'charge' && isNewCycle ? (['intent.created'] as const) : []),
       ...typesOf(action.change),
@@ -205,6 +242,11 @@ class Simulation {
     if (!owed || !openAttempt) throw new Error('no attempt is open');
     const outcome = this.outcomeOf(owed, openAttempt);
     const errorCode = outcome.kind === 'declined' ? outcome.code : null;
+    if (outcome.kind === 'declined' && !outcome.isWithdrawn) {
+      const { paymentMethodId } = openAttempt;
+      const earlier = this.declined.get(paymentMethodId) ?? [];
+      this.declined.set(paymentMethodId, [this.now, ...earlier]);
+    }
     const change = applyOutcome(this.state, outcome, this.now, this.now);
     this.state = change.state;
     const { cycleNumber, amountMinor } = owed;

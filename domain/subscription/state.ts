@@ -1,7 +1,6 @@
 import { cycleAt } from '../calendar.ts';
 import { jitterOf } from '../delays.ts';
 import { intentIdOfCycle } from '../ids.ts';
-import { earliestAutomaticAttemptAt } from '../retry-plan.ts';
 import type { Terms } from './entry-schema.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state-schema.ts';
 import type { SubscriptionStatus } from './status.ts';
@@ -41,11 +40,6 @@ export function remainingCycleCount(state: SubscriptionState): number {
   return Math.max(0, state.terms.cycleCount - state.cyclesCharged);
 }
 
-/** Returns the earliest instant of the next automatic attempt on the owed cycle; 0 if it may start at any time. */
-export function earliestAttemptAt({ owed }: SubscriptionState): number {
-  return owed ? earliestAutomaticAttemptAt(owed.automaticAttemptsAt) : 0;
-}
-
 const isLiving = ({ status }: SubscriptionState): boolean =>
   status === 'TRIALING' || status === 'ACTIVE';
 
@@ -71,9 +65,14 @@ export function takesNewMethod(status: SubscriptionStatus): boolean {
   return isBilled(status) || status === 'PAUSED';
 }
 
-/** True if a payment method given at `now` is charged at once, or as soon as the open attempt is declined. */
-export function chargesNewMethod(state: SubscriptionState, now: number): boolean {
-  return state.status === 'UNPAID' && now >= earliestAttemptAt(state);
+/**
+ * True if a new payment method is charged at once, or as soon as the open attempt is declined: in UNPAID, and while a
+ * charge waits because of the limits of the present card.
+ */
+export function chargesNewMethod(state: SubscriptionState): boolean {
+  const { status, owed } = state;
+  const isLimited = owed?.dateSetBy?.actor === 'schedule';
+  return status === 'UNPAID' || (isLimited && isLiving(state) && cancelAt(state) === null);
 }
 
 /** True if a payment method given at `now` is charged as soon as the open attempt of a renewal has failed. */
@@ -81,7 +80,7 @@ export function chargesNewMethodNext(state: SubscriptionState, now: number): boo
   const { status, owed, openAttempt } = state;
   const isDue = openAttempt !== null && (owed?.nextRetryAt ?? 0) <= now;
   const isPlanned = isBilled(status) && cancelAt(state) === null;
-  return isDue && isPlanned && now >= earliestAttemptAt(state);
+  return isDue && isPlanned;
 }
 
 /** True in TRIALING until the first cycle is due. After a decline, the status may stay TRIALING. */

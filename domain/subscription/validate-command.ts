@@ -3,11 +3,10 @@ import { amountProblem } from '../currencies.ts';
 import type { CurrencyTable } from '../currencies.ts';
 import { assertNever } from '../errors.ts';
 import type { ErrorCode, RefusalReason } from '../errors.ts';
-import { AUTOMATIC_ATTEMPTS_MAX } from '../retry-plan.ts';
 import type { CancelCommand, Command, EditCommand, PauseCommand } from './commands.ts';
 import type { EditFields } from './edit-problems.ts';
 import { needsAuthentication } from './authentication.ts';
-import { calendarDate, cancelAt, earliestAttemptAt } from './state.ts';
+import { calendarDate, cancelAt } from './state.ts';
 import { sumProblem } from './terms.ts';
 import type { SubscriptionState } from './state.ts';
 import type { SubscriptionStatus } from './status.ts';
@@ -131,11 +130,7 @@ function pausable({ resumeAt }: PauseCommand): SubscriptionStatus[] {
 }
 
 function chargeDateRefusal(state: SubscriptionState, field: string, at: number, now: number) {
-  return (
-    unlessFuture(field, at, now) ??
-    beyondAttemptCap(state, field, at) ??
-    beyondHorizon(state, { newNextPaymentAt: at })
-  );
+  return unlessFuture(field, at, now) ?? beyondHorizon(state, { newNextPaymentAt: at });
 }
 
 function ifCoolingDown({ cooldownUntilAt }: SubscriptionState, now: number): Refusal | null {
@@ -167,31 +162,16 @@ function editRefusal(state: SubscriptionState, edit: EditCommand, now: number): 
   const refusal =
     newNextPaymentAt === undefined
       ? null
-      : (unlessFuture('newNextPaymentDate', newNextPaymentAt, now) ??
-        notAttemptedOn(state, newNextPaymentAt));
+      : (unlessFuture('newNextPaymentDate', newNextPaymentAt, now) ?? afterStoppedRetries(state));
   return refusal ?? beyondHorizon(state, edit);
 }
 
-/** Refuses the edited date if the owed cycle may not be attempted then. In PAUSED no attempt starts. */
-function notAttemptedOn(state: SubscriptionState, at: number): Refusal | null {
-  const { owed, status } = state;
-  if (status === 'PAUSED') return null;
-  if (status === 'UNPAID' && owed?.retriesStopped) {
-    return refuse(
-      'operation_not_allowed',
-      `The payment method was declined (${owed.lastDeclineCode}) and is not charged again. The payer has to replace it.`,
-    );
-  }
-  return beyondAttemptCap(state, 'newNextPaymentDate', at);
-}
-
-/** Refuses a date `at` if an attempt on the owed cycle at `at` would be more than the 15th in 30 days. */
-function beyondAttemptCap(state: SubscriptionState, field: string, at: number): Refusal | null {
-  const earliestAt = earliestAttemptAt(state);
-  // After a decline that stops the retries, no date makes an attempt.
-  if (at >= earliestAt || state.owed?.retriesStopped === true) return null;
-  return badRequest(
-    `${field} must not be before ${formatInstant(earliestAt)}: a billing cycle gets at most ${AUTOMATIC_ATTEMPTS_MAX} automatic attempts in 30 days.`,
+/** Refuses an edited date on which the owed cycle would not be attempted. */
+function afterStoppedRetries({ owed, status }: SubscriptionState): Refusal | null {
+  if (status !== 'UNPAID' || !owed?.retriesStopped) return null;
+  return refuse(
+    'operation_not_allowed',
+    `The payment method was declined (${owed.lastDeclineCode}) and is not charged again. The payer has to replace it.`,
   );
 }
 

@@ -76,21 +76,21 @@ const test = onDevServer.extend('counted', async ({ server }, { onCleanup }) => 
   return { env, stripe, expectCost };
 });
 
-test('a renewal at the sandbox makes one request and eleven database calls', async ({
+test('a renewal at the sandbox makes one request and twelve database calls', async ({
   counted,
 }) => {
   await counted.expectCost(
-    { database: 11, gateway: ['POST /v1/charges', 'POST /v1/charges'] },
+    { database: 12, gateway: ['POST /v1/charges', 'POST /v1/charges'] },
     async () => undefined,
   );
 });
 
-test('a renewal at Stripe makes two requests and twelve database calls', async ({
+test('a renewal at Stripe makes two requests and thirteen database calls', async ({
   counted: { env, stripe, expectCost },
 }) => {
   await enterAccount(env, await stripe.account());
   await expectCost(
-    { database: 12, gateway: ['POST /v1/payment_intents', 'POST /v1/payment_intents/*/confirm'] },
+    { database: 13, gateway: ['POST /v1/payment_intents', 'POST /v1/payment_intents/*/confirm'] },
     () => tokenAtStripe(env, SESSION),
   );
 });

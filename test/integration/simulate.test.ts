@@ -1,5 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect } from 'vitest';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
+import { DEFAULT_CARD_LIMITS } from '../../domain/card-limits.ts';
 import { ApiRefusal } from '../../tools/scripts/client/merchant-client.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 import { newMethodCommand } from '../support/card-tokens.ts';
@@ -259,20 +261,25 @@ const scriptOf: fc.Arbitrary<Script> = fc
   }));
 
 describe('POST /subscription/simulate', () => {
-  test('tells what then happens on a test clock, for random scripts [D-58]', async ({
-    env,
-    shop,
-  }) => {
-    const scripts = fc.sample(scriptOf, { numRuns: SCRIPTS, seed: 20_261_126 });
-    const lives = async (): Promise<void> => {
-      for (let script = scripts.shift(); script; script = scripts.shift()) {
-        await expectSimulated(env, shop, script).catch((error: unknown) => {
-          throw new Error(`of ${JSON.stringify(script)}`, { cause: error });
-        });
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, lives));
-  }, 3_600_000);
+  test.for([
+    { card: 'usual limits', cardLimits: DEFAULT_CARD_LIMITS, seed: 20_261_126 },
+    { card: 'low limits', cardLimits: { perDay: 2, per30Days: 4 }, seed: 20_261_129 },
+  ])(
+    'tells what then happens on a test clock, for random scripts and cards with $card [D-58, D-30]',
+    { timeout: 3_600_000 },
+    async ({ cardLimits, seed }, { env, shop }) => {
+      await changeSettings(env.db, env.merchantId, { cardLimits });
+      const scripts = fc.sample(scriptOf, { numRuns: SCRIPTS, seed });
+      const lives = async (): Promise<void> => {
+        for (let script = scripts.shift(); script; script = scripts.shift()) {
+          await expectSimulated(env, shop, script).catch((error: unknown) => {
+            throw new Error(`of ${JSON.stringify(script)}`, { cause: error });
+          });
+        }
+      };
+      await Promise.all(Array.from({ length: AT_ONCE }, lives));
+    },
+  );
 
   test('writes no row', async ({ env, shop }) => {
     const { subscriptionId } = await shop.subscribe();

@@ -1,4 +1,6 @@
 import { expect } from 'vitest';
+import { limitReached, limitRefusal } from '../../domain/card-limits.ts';
+import type { CardLimits, ReachedLimit } from '../../domain/card-limits.ts';
 import type { RetryAdvice } from '../../domain/declines.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
@@ -10,10 +12,11 @@ import {
 } from '../../domain/subscription/actions.ts';
 import type { Action, ActionTime } from '../../domain/subscription/actions.ts';
 import { applyOutcome, postponed, resultOf } from '../../domain/subscription/apply-attempt.ts';
+import { applyCardLimit } from '../../domain/subscription/notes.ts';
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
-import { decide } from '../../domain/subscription/decide.ts';
+import { decide, isChargeStep } from '../../domain/subscription/decide.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { validateCommand } from '../../domain/subscription/validate-command.ts';
 import type { Decision } from '../../domain/subscription/validate-command.ts';
@@ -112,6 +115,8 @@ export class Simulation {
   readonly entries: Entry[];
   /** The rows of the attempts, as they were opened. */
   readonly opened: RecordedCharge[] = [];
+  /** The limits of the card, and its unpaid attempts, latest first, also of other subscriptions. Default: no limits. */
+  card: { limits: CardLimits; attemptsAt: number[] } | null = null;
   private commands = 0;
 
   constructor(
@@ -147,7 +152,16 @@ export class Simulation {
     if (!decision.ok) return { decision, result: null };
     const paymentMethodId = carriesToken(command) ? `pmt_${command.commandId}` : null;
     const action = actionForCommand(this.state, command, this.time, paymentMethodId);
+    if (this.card && paymentMethodId !== null) this.card = { ...this.card, attemptsAt: [] };
+    const limit = this.limitOf(action);
+    if (limit) return { decision: { ...limitRefusal(limit), ok: false }, result: null };
     return { decision, result: this.act(action) };
+  }
+
+  private limitOf(action: Action): ReachedLimit | null {
+    if (!this.card || action.do === 'record') return null;
+    const { attemptsAt: declinedAt, limits } = this.card;
+    return limitReached({ declinedAt, undecided: 0 }, limits, this.now);
   }
 
   /** Completes the checkout: pays the first cycle, or starts the trial. */
@@ -202,7 +216,11 @@ export class Simulation {
     if (step.do === 'liftCooldown') this.state = { ...this.state, cooldownUntilAt: null };
     else if (step.do === 'settleAttempt') this.settle(false);
     else {
-      this.act(actionForStep(this.state, step, this.time));
+      const action = actionForStep(this.state, step, this.time);
+      const limit = this.limitOf(action);
+      if (limit && isChargeStep(step)) {
+        this.adopt(applyCardLimit(this.state, step, limit, this.now));
+      } else this.act(action);
     }
   }
 
@@ -230,6 +248,7 @@ export class Simulation {
       });
     }
     const answer = this.askGateway(owed, attempt);
+    if (isNew && answer.kind !== 'succeeded') this.card?.attemptsAt.unshift(this.now);
     if (answer.kind === 'gave_up') return null;
     if (answer.kind === 'nothing_new') {
       this.state = { ...this.state, openAttempt: postponed(this.state, attempt, this.now) };

@@ -166,6 +166,12 @@ async function submit(run: Run, command: Command): Promise<UpdateOutcome> {
   return queued.outcome;
 }
 
+const LIMIT_EXCEEDED = {
+  kind: 'checkout',
+  outcome: 'declined',
+  errorCode: 'limit_exceeded',
+} as const satisfies CommandResult;
+
 const PENDING: UpdateOutcome = {
   ok: false,
   code: 'payment_outcome_pending',
@@ -180,14 +186,22 @@ export async function takeFirstCommand(run: Run, steps: Steps): Promise<void> {
   const [first] = run.inbox;
   if (!first) return;
   const { command, isAwaited } = first;
+  const refuse = (refused: RefusalReason): void => {
+    run.answerFirst({ ...refused, ok: false });
+    if (!isAwaited) run.refuseSignal(command.kind, refused.message);
+  };
   const decision = validateCommand(run.state, command, run.clock.now);
   if (!decision.ok) {
-    run.answerFirst(decision);
-    if (!isAwaited) run.refuseSignal(command.kind, decision.message);
+    refuse(decision);
     return;
   }
   const done = await carryOut(run, steps, command);
   switch (done.kind) {
+    case 'refused':
+      // A payer may use another card.
+      if (carriesToken(command)) run.answerFirst({ ok: true, result: LIMIT_EXCEEDED });
+      else refuse(done.refusal);
+      return;
     case 'stale':
       return;
     case 'unavailable':
@@ -226,7 +240,7 @@ async function redeem(
       customerId,
       paymentToken: command.paymentToken,
       checkoutSessionId: command.checkoutSessionId,
-      verify: needsVerification(run.state, command, run.clock),
+      verify: needsVerification(run.state, command),
       nowAt: run.clock.now,
     });
     run.noteProgress();

@@ -2,6 +2,7 @@ import { ActivityFailure, ApplicationFailure, log } from '@temporalio/workflow';
 import type { ChargeAttemptInput, ChargeAttemptResult } from '../../activities/subscription.ts';
 import { formatInstant } from '../../domain/calendar.ts';
 import { assertNever, UNREADABLE_STATE } from '../../domain/errors.ts';
+import type { RefusalReason } from '../../domain/errors.ts';
 import {
   applyOutcome,
   isEarlyLookup,
@@ -23,6 +24,7 @@ import type { Run } from './run.ts';
 
 export type StepResult =
   | { kind: 'done'; result: CommandResult | null }
+  | { kind: 'refused'; refusal: RefusalReason }
   /** The row held a later state, which the run has adopted. The command must be validated again. */
   | { kind: 'stale' }
   /** The change may or may not be recorded. A repeat of the command gets the result. */
@@ -151,6 +153,8 @@ export class Steps {
       case 'pending':
         run.adopt({ ...state, openAttempt: postponed(state, attempt, realNowAt) });
         return { kind: 'done', result: null };
+      case 'refused':
+        return result;
       case 'adopt':
         if (!this.adoptRow(result.state)) return { kind: 'unavailable' };
         return result.result ? { kind: 'done', result: result.result } : { kind: 'stale' };

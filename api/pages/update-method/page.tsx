@@ -3,7 +3,6 @@ import {
   cancelAt,
   chargesNewMethod,
   chargesNewMethodNext,
-  earliestAttemptAt,
   isBilled,
   isDunned,
   knownUntil,
@@ -207,7 +206,7 @@ function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleTe
   const { state, merchantName } = update;
   const { say } = language;
   const ownNow = ownTime(update, nowAt);
-  const isDue = chargesNewMethod(state, ownNow) || chargesNewMethodNext(state, ownNow);
+  const isDue = chargesNewMethod(state) || chargesNewMethodNext(state, ownNow);
   return {
     merchantName,
     productName: isDue
@@ -296,8 +295,7 @@ function offerOf(language: Language, update: MethodUpdate, isDue: boolean): Offe
 
 function nextRows(language: Language, { state }: MethodUpdate, amount: string): ListRow[] {
   const { say } = language;
-  const isUnpaid = state.status === 'UNPAID';
-  const at = isUnpaid ? earliestAttemptAt(state) : (nextPaymentAt(state) ?? resumeAt(state));
+  const at = nextPaymentAt(state) ?? resumeAt(state);
   return state.status === 'PAUSED' && at === null
     ? [{ label: say('nextPayment'), text: say('paused') }]
     : nextPaymentRows(language, { amount, at });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
+import { DEFAULT_CARD_LIMITS } from '../../../domain/card-limits.ts';
 import { formatDuration } from '../../../domain/duration.ts';
 import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../../../domain/retry-plan.ts';
@@ -30,6 +31,15 @@ export const getMerchantSettings = route({
       unpaidFrom: z.enum(UNPAID_FROM).meta({
         description: 'When a declined subscription becomes UNPAID.',
       }),
+      cardLimits: z
+        .object({
+          perDay: count('In 24 hours.'),
+          per30Days: count('In 30 days.'),
+        })
+        .meta({
+          description:
+            'The most unpaid attempts on one saved card, over all its subscriptions and charges. A planned charge then waits.',
+        }),
       jitter: z.string().meta({
         description:
           'Time over which renewals are spread after their date, such as `30m`. `auto`: no longer than needed. `0`: not at all.',
@@ -65,6 +75,7 @@ export const getMerchantSettings = route({
         retryPlan: ['4h', '8h', '12h', '1d'],
         afterExhausted: 'stay_unpaid',
         unpaidFrom: 'first_decline',
+        cardLimits: { perDay: 10, per30Days: 15 },
         jitter: 'auto',
         paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
         branding: {},
@@ -100,6 +111,7 @@ export function shownCharging(settings: MerchantSettings) {
     retryPlan: retryPlan.delaysMs.map(formatDuration),
     afterExhausted: retryPlan.afterExhausted,
     unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
+    cardLimits: settings.cardLimits ?? DEFAULT_CARD_LIMITS,
     jitter: shownJitter(settings),
     paymentMethods,
   };

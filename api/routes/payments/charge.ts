@@ -104,7 +104,10 @@ async function withCharge<Body>(
     give: (intentId) => orders.execute('payment', { ...refOf(intentId), token: null }),
     withdraw: (intentId) => withdrawPayment(db, refOf(intentId)),
     answer: (intentId, outcome) => {
-      if (outcome.kind === 'refused') throw new DomainError(outcome.code, outcome.message);
+      if (outcome.kind === 'refused') {
+        const { code, message, retryAt } = outcome;
+        throw new DomainError(code, message, { retryAt });
+      }
       const { kind } = outcome;
       const flags = { isDefinite: kind !== 'pending', isDeclined: kind === 'declined' };
       return { ...answer(intentId, outcome), ...flags };

@@ -152,9 +152,7 @@ export const unpauseSubscription = route({
     'Allowed in PAUSED. One charge is made at `newNextPaymentDate`: the owed cycle if there is one, ' +
     'else the next cycle. Later dates are counted from that date. A date before `currentPeriodEnd` is accepted: the payer ' +
     'then pays the next cycle early, and loses the rest of the paid period. After a hard decline with an unchanged card, ' +
-    'nothing is charged: the subscription becomes UNPAID until the payer gives another card. Refused if the ' +
-    'date is too early for the ' +
-    'limit of 15 automatic attempts on one billing cycle in 30 days.',
+    'nothing is charged: the subscription becomes UNPAID until the payer gives another card.',
   idempotencyKey: 'honoured',
   body: {
     fields: {
@@ -284,8 +282,7 @@ export const editFields = {
     'The next due date, in epoch milliseconds in the future. Later due dates are counted from this date. In TRIALING ' +
       'this date is the end of the trial. In UNPAID the date replaces the rest of the retry plan, and is refused ' +
       'after a decline that stops the retries. If the outcome of a charge is not known yet, and it is declined, the ' +
-      'date is that of its retry. A date is also refused if it is too early for the limit of 15 automatic ' +
-      'attempts on one billing cycle in 30 days.',
+      'date is that of its retry.',
   ),
   interval: optional(interval).describe('Unit of the time between two billings.'),
   intervalCount: optional(intervalCount).describe('Number of intervals between two billings.'),

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import type { PaymentMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
+import { unpaidAttempts } from '../../../db/repositories/subscriptions/attempts.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { UnknownGateway } from '../../../gateways/registry.ts';
@@ -240,13 +241,14 @@ export const simulateSubscription = route({
   refusals: ['operation_not_allowed', 'resource_not_found'],
   handle: async ({ merchant, body }, deps) => {
     const settings = await loadSettings(deps.db, merchant.id);
-    const { state, nowAt, before, declineOf } = await startOf(deps, merchant.id, settings, body);
+    const { state, nowAt, before, ...ofCard } = await startOf(deps, merchant.id, settings, body);
     const { currency: code } = state.terms;
     await refuseAmounts(deps, merchant.id, body, code);
     const script = {
       outcomes: outcomesOf(body.script),
       commands: [...checkoutOf(state, nowAt), ...commandsOf(body.script, code)],
-      ...(declineOf && { declineOf }),
+      ...ofCard,
+      ...(settings.cardLimits && { cardLimits: settings.cardLimits }),
     };
     const retryPlan = retryPlanOf(body, settings.retryPlan);
     const {
@@ -283,20 +285,25 @@ async function startOf(
   merchantId: string,
   { jitterMs = null }: MerchantSettings,
   body: Given,
-): Promise<{
-  state: SubscriptionState;
-  nowAt: number;
-  before: SimulatedStep[];
-  declineOf?: Script['declineOf'];
-}> {
+): Promise<
+  {
+    state: SubscriptionState;
+    nowAt: number;
+    before: SimulatedStep[];
+  } & Pick<Script, 'declineOf' | 'declinedAt'>
+> {
   const { testClockId = null } = body;
   if (body.subscriptionId !== undefined) {
     const ref = { merchantId, subscriptionId: body.subscriptionId };
     const view = await findSubscription(db, merchantId, body.subscriptionId);
     const { state, paymentMethod } = found(view, 'subscription');
     const nowAt = await businessNow(db, ref, now());
-    const declineOf = paymentMethod && (await expiryOf(gateways, paymentMethod));
-    return { state, nowAt, before: [], ...(declineOf && { declineOf }) };
+    const start = { state, nowAt, before: [] };
+    if (!paymentMethod) return start;
+    const declineOf = await expiryOf(gateways, paymentMethod);
+    const card = { merchantId, paymentMethodId: paymentMethod.id, createdAt: nowAt };
+    const { declinedAt } = await unpaidAttempts(db, card);
+    return { ...start, declinedAt, ...(declineOf && { declineOf }) };
   }
   const createdAt = body.startDate ?? (await creationTime(db, { now }, merchantId, body));
   invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');

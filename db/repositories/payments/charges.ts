@@ -1,4 +1,5 @@
 import { eq } from 'drizzle-orm';
+import { limitRefusal } from '../../../domain/card-limits.ts';
 import type { ErrorCode } from '../../../domain/errors.ts';
 import { DIRECT_COMMAND, intentStatusAt } from '../../../domain/payment-intent.ts';
 import type { PaymentOrder, PaymentOutcome } from '../../../domain/payment-intent.ts';
@@ -7,7 +8,12 @@ import { intentEvent } from '../../../domain/subscription/change.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts } from '../../schema/payments.ts';
 import type { paymentIntents } from '../../schema/payments.ts';
-import { insertAttempt, setPending, settleAttempt } from '../subscriptions/attempts.ts';
+import {
+  CardLimitReached,
+  insertAttempt,
+  setPending,
+  settleAttempt,
+} from '../subscriptions/attempts.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
@@ -36,8 +42,29 @@ export async function lookAtPayment(
   return turnOf(found, await attemptsOf(db, order), order, nowAt);
 }
 
-/** Opens the order's attempt, if it may be charged. Null `paymentMethodId`: the intent's. */
+/**
+ * Opens the order's attempt, if it may be charged and the limits of its card allow it. Null `paymentMethodId`: the
+ * intent's.
+ */
 export async function openPaymentAttempt(
+  db: Db,
+  order: PaymentOrder,
+  paymentMethodId: string | null,
+  nowAt: number,
+): Promise<PaymentTurn> {
+  try {
+    return await openOrFind(db, order, paymentMethodId, nowAt);
+  } catch (error) {
+    if (!(error instanceof CardLimitReached)) throw error;
+    // A payer may use another card.
+    const outcome: PaymentOutcome = order.token
+      ? { kind: 'declined', errorCode: 'limit_exceeded' }
+      : { kind: 'refused', ...limitRefusal(error.limit) };
+    return { kind: 'refused', outcome };
+  }
+}
+
+function openOrFind(
   db: Db,
   order: PaymentOrder,
   paymentMethodId: string | null,
@@ -61,6 +88,7 @@ export async function openPaymentAttempt(
       paymentMethodId: methodId,
       amountMinor: intent.amountMinor,
       currency: intent.currency,
+      description: intent.description ?? intent.receiptId,
       createdAt: await businessNow(tx, intent, nowAt),
     });
     if (!attempt) throw new Error(`${intent.id} has an attempt ${attempts.length + 1}`);

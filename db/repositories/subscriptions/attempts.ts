@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { and, inArray, sql } from 'drizzle-orm';
+import { and, eq, getColumns, inArray, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgUpdateSetSource } from 'drizzle-orm/pg-core';
+import {
+  CARD_LIMIT_WINDOW_MS,
+  CARD_LIMITS_MAX,
+  DEFAULT_CARD_LIMITS,
+  limitReached,
+  limitText,
+} from '../../../domain/card-limits.ts';
+import type { ReachedLimit, UnpaidAttempts } from '../../../domain/card-limits.ts';
 import { datedAdvice } from '../../../domain/declines.ts';
 import { isUnproven, settledBy } from '../../../domain/settlement.ts';
 import type { IntentFacts } from '../../../domain/events.ts';
@@ -11,39 +19,99 @@ import { chargeKey } from '../../../domain/payment-intent.ts';
 import type { Db } from '../../client.ts';
 import { paymentAttempts, paymentIntents } from '../../schema/payments.ts';
 import { paymentMethods } from '../../schema/customers.ts';
+import { merchants } from '../../schema/merchants.ts';
+import { loadSettings } from '../merchants/settings.ts';
 import { FACTS, factsOf } from '../payments/events.ts';
 import { closeReview, openReview, watchVoided } from '../payments/reviews.ts';
 import { hasValues, isRecord, timestamp } from '../records.ts';
 
 export type Attempt = typeof paymentAttempts.$inferSelect;
 
-/** `state`: given only for a charge of the gateway's book. */
+/** `state`: given only for a charge of the gateway's book. `endsTrial`: it is the first cycle's, after a trial. */
 type NewAttempt = Omit<
   typeof paymentAttempts.$inferInsert,
-  'id' | 'gateway' | 'gatewayKey' | 'gatewayMethodId' | 'state'
-> & { state?: 'SENDING' | 'DECLINED' };
+  'id' | 'gateway' | 'gatewayKey' | 'gatewayMethodId' | 'state' | 'statementSuffix'
+> & { state?: 'SENDING' | 'DECLINED'; endsTrial?: boolean };
+
+/** Visa asks for these words on the first charge after a trial. */
+const TRIAL_OVER = 'TRIAL OVER';
+
+/** The card's attempt may not start yet. The transaction must be rolled back, because the attempt is in it. */
+export class CardLimitReached extends Error {
+  override readonly name = 'CardLimitReached';
+  readonly limit: ReachedLimit;
+
+  constructor(limit: ReachedLimit) {
+    super(limitText(limit));
+    this.limit = limit;
+  }
+}
 
 /**
  * Inserts an attempt as SENDING: if the process dies before the send, the charge is looked up. The caller must hold
- * the lock under which no attempt is open. Null if its number or an open attempt exists.
+ * the lock under which no attempt is open. Null if its number or an open attempt exists. @throws CardLimitReached
  */
 export async function insertAttempt(tx: Db, opened: NewAttempt): Promise<Attempt | null> {
   const { merchantId, intentId, attemptNumber, paymentMethodId, createdAt } = opened;
+  const card = `${merchantId} ${paymentMethodId}`;
+  const suffix = sql`(select settings ->> 'statementSuffix' from ${merchants} where ${eq(merchants.id, merchantId)})`;
   const ofMethod = (column: AnyPgColumn) =>
     sql<string>`(select ${column} from ${paymentMethods} where ${isRecord(paymentMethods, merchantId, paymentMethodId)})`;
-  const [attempt] = await tx
-    .insert(paymentAttempts)
-    .values({
-      state: 'SENDING',
-      ...opened,
-      id: newId('att', createdAt, randomBytes),
-      gateway: ofMethod(paymentMethods.gateway),
-      gatewayKey: chargeKey(intentId, attemptNumber),
-      gatewayMethodId: ofMethod(paymentMethods.gatewayMethodId),
-    })
-    .onConflictDoNothing()
-    .returning();
-  return attempt ?? null;
+  // Pipelined. The insert sees what other transactions with the card's lock have committed.
+  const [, [inserted]] = await Promise.all([
+    tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${card}, 0))`),
+    tx
+      .insert(paymentAttempts)
+      .values({
+        state: 'SENDING',
+        ...opened,
+        id: newId('att', createdAt, randomBytes),
+        gateway: ofMethod(paymentMethods.gateway),
+        gatewayKey: chargeKey(intentId, attemptNumber),
+        gatewayMethodId: ofMethod(paymentMethods.gatewayMethodId),
+        statementSuffix: opened.endsTrial ? TRIAL_OVER : suffix,
+      })
+      .onConflictDoNothing()
+      .returning({ ...getColumns(paymentAttempts), ...unpaidOn(opened) }),
+  ]);
+  if (!inserted) return null;
+  const { declinedAt, undecided, ...attempt } = inserted;
+  // The charge of an attempt from the gateway's book was sent before.
+  if (opened.state === undefined && declinedAt.length + undecided > 0) {
+    const { cardLimits = DEFAULT_CARD_LIMITS } = await loadSettings(tx, merchantId);
+    const limit = limitReached({ declinedAt, undecided }, cardLimits, createdAt);
+    if (limit) throw new CardLimitReached(limit);
+  }
+  return attempt;
+}
+
+/** Two runs may open their attempts in another order than that of the instants at which they decided so. */
+const RUNS_DIFFER_MS = 3_600_000;
+
+type OnCard = Pick<Attempt, 'merchantId' | 'paymentMethodId' | 'createdAt'>;
+
+/** SQL of what counts of the attempts on the card in the 30 days before. */
+function unpaidOn({ merchantId, paymentMethodId, createdAt }: OnCard) {
+  const since = timestamp(createdAt - CARD_LIMIT_WINDOW_MS);
+  const until = timestamp(createdAt + RUNS_DIFFER_MS);
+  const onCard = sql`payment_attempt unpaid
+    where unpaid.merchant_id = ${merchantId} and unpaid.payment_method_id = ${paymentMethodId}
+      and unpaid.state <> 'SUCCEEDED'`;
+  const declinedAt = sql<number[]>`array(select unpaid.created_at from ${onCard}
+      and unpaid.state = 'DECLINED' and unpaid.settled_by is distinct from 'void'
+      and unpaid.created_at > ${since} and unpaid.created_at < ${until}
+    order by unpaid.created_at desc limit ${CARD_LIMITS_MAX.per30Days})`;
+  return {
+    declinedAt: declinedAt.mapWith(paymentAttempts.sentAt),
+    undecided: sql<number>`(select count(*)::int from ${onCard} and unpaid.state <> 'DECLINED')`,
+  };
+}
+
+/** As the next attempt at `createdAt` would count them. */
+export async function unpaidAttempts(db: Db, card: OnCard): Promise<UnpaidAttempts> {
+  const isMerchant = eq(merchants.id, card.merchantId);
+  const [row] = await db.select(unpaidOn(card)).from(merchants).where(isMerchant);
+  return row ?? { declinedAt: [], undecided: 0 };
 }
 
 /** Sets the intent of a new attempt to PENDING. */

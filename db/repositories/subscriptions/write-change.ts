@@ -336,6 +336,8 @@ async function writeOwedCycle(
         sessionId: open.sessionId ?? null,
         trigger: open.trigger,
         cause: open.cause,
+        description: `${order.receiptId ?? order.subscriptionId}, cycle ${cycleNumber}`,
+        endsTrial: terms.trial !== null && cycleNumber === 1,
         paymentMethodId: open.paymentMethodId,
         amountMinor,
         currency,

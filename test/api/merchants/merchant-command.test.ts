@@ -120,6 +120,8 @@ interface Settings {
   retryPlan: string[];
   afterExhausted: string;
   unpaidFrom: string;
+  cardLimits: { perDay: number; per30Days: number };
+  statementSuffix: string | null;
   jitter: string;
   paymentMethods: string[];
   keepEvents: number | null;
@@ -134,6 +136,8 @@ const DEFAULTS: Settings = {
   retryPlan: ['4h', '8h', '12h', '1d'],
   afterExhausted: 'stay_unpaid',
   unpaidFrom: 'first_decline',
+  cardLimits: { perDay: 10, per30Days: 15 },
+  statementSuffix: null,
   jitter: 'auto',
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
   keepEvents: null,
@@ -178,7 +182,9 @@ test('the merchant command prints settings and changes only the given ones [D-30
   retry plan       2h,90m,3d
   after exhausted  stay_unpaid
   unpaid from      first_decline
+  card limits      10,15
   jitter           auto
+  on statements    nothing
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
   keep events      as the workers are configured
   keep attempts    as the workers are configured
@@ -193,6 +199,10 @@ test('the merchant command prints settings and changes only the given ones [D-30
     'end',
     '--unpaid-from',
     'retries_exhausted',
+    '--card-limits',
+    '3,12',
+    '--statement-suffix',
+    'TEA SHOP',
     '--jitter',
     '30m',
     '--payment-methods',
@@ -204,6 +214,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
     retryPlan: ['2h', '90m', '3d'],
     afterExhausted: 'end',
     unpaidFrom: 'retries_exhausted',
+    cardLimits: { perDay: 3, per30Days: 12 },
+    statementSuffix: 'TEA SHOP',
     jitter: '30m',
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -213,6 +225,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
       afterExhausted: 'end',
       unpaidFrom: 'retries_exhausted',
     },
+    cardLimits: { perDay: 3, per30Days: 12 },
+    statementSuffix: 'TEA SHOP',
     jitterMs: 1_800_000,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -223,7 +237,9 @@ test('the merchant command prints settings and changes only the given ones [D-30
   retry plan       none
   after exhausted  end
   unpaid from      retries_exhausted
+  card limits      3,12
   jitter           0
+  on statements    TEA SHOP
   payment methods  CARD,GOOGLE_PAY
   keep events      as the workers are configured
   keep attempts    as the workers are configured
@@ -290,6 +306,15 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
     [
       ['--retry-plan', Array.from({ length: 15 }, () => '1h').join(',')],
       '--retry-plan: must be at most 14 times',
+    ],
+    [
+      ['--card-limits', '11,15'],
+      '--card-limits: "11,15" is not two numbers like 10,15, at most 10,20',
+    ],
+    [['--card-limits', '5'], '--card-limits: "5" is not two numbers like 10,15, at most 10,20'],
+    [
+      ['--statement-suffix', '2027'],
+      '--statement-suffix: "2027" is not 2 to 14 characters with a letter',
     ],
     [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [

@@ -27,6 +27,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
     },
     jitterMs: 1_800_000,
     paymentMethods: ['CARD'],
+    cardLimits: { perDay: 3, per30Days: 12 },
     branding: { logoUrl: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
     webhookRetention: { bodyDays: 90, attemptDays: 14 },
   });
@@ -34,6 +35,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
     retryPlan: ['90m'],
     afterExhausted: 'end',
     unpaidFrom: 'retries_exhausted',
+    cardLimits: { perDay: 3, per30Days: 12 },
     jitter: '30m',
     paymentMethods: ['CARD'],
     branding: { logo: 'https://merchant.example/logo.png', colour: '#1f4fd8' },

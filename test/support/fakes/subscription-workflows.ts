@@ -148,7 +148,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
         at: { ...ref, version: state.version },
         merchantId: ref.merchantId,
         customerId: state.customerId,
-        verify: needsVerification(state, command, { now: nowAt, realNow: now() }),
+        verify: needsVerification(state, command),
         nowAt,
       });
       if (redeemed.kind === 'refused') return declined(redeemed.errorCode);
@@ -168,7 +168,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
     nowAt: number,
   ): Promise<CommandAnswer> {
     const { merchantId, subscriptionId, version } = state;
-    await charging.chargeAttempt({
+    const charged = await charging.chargeAttempt({
       state,
       opening: {
         effects,
@@ -179,6 +179,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       nowAt,
       realNowAt: now(),
     });
+    if (charged.kind === 'refused') return { ...charged.refusal, kind: 'refused' };
     const ref = { merchantId, subscriptionId };
     const known = command && (await findCommand(db, ref, command.commandId));
     return known?.result ? { kind: 'result', result: known.result } : { kind: 'pending' };

@@ -36,14 +36,14 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'two attempts of one intent may be open at once',
-    file: 'db/migrations/20261129203354_1.0.0/migration.sql',
+    file: 'db/migrations/20261129233335_1.0.0/migration.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_open__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_open__uq"',
     test: 'test/harm/double-charge.test.ts',
   },
   {
     defect: 'an intent may be paid twice',
-    file: 'db/migrations/20261129203354_1.0.0/migration.sql',
+    file: 'db/migrations/20261129233335_1.0.0/migration.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_success__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_success__uq"',
     test: 'test/harm/double-charge.test.ts',
@@ -86,8 +86,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     defect: 'a command is validated when it arrives and not again before it is executed',
     file: 'workflows/subscription/handlers.ts',
-    find: '  if (!decision.ok) {\n    run.answerFirst(decision);',
-    replace: "  if (!decision.ok && decision.message === '') {\n    run.answerFirst(decision);",
+    find: '  if (!decision.ok) {\n    refuse(decision);',
+    replace: "  if (!decision.ok && decision.message === '') {\n    refuse(decision);",
     test: 'test/integration/subscription-hazards.test.ts',
   },
   {
@@ -139,11 +139,18 @@ export const MUTANTS: readonly Mutant[] = [
     only: 'when an API call with credentials has a body of 1000 kB',
   },
   {
-    defect: 'the limit of automatic attempts is not checked',
-    file: 'domain/retry-plan.ts',
-    find: 'return fifteenthLastAt === undefined ? 0 : fifteenthLastAt + AUTOMATIC_ATTEMPTS_WINDOW_MS;',
-    replace: 'return fifteenthLastAt === undefined ? 0 : 0;',
-    test: 'test/unit/attempt-cap.test.ts',
+    defect: 'attempts of other subscriptions on the card may be opened at the same time',
+    file: 'db/repositories/subscriptions/attempts.ts',
+    find: 'select pg_advisory_xact_lock(hashtextextended(${card}, 0))',
+    replace: 'select ${card}',
+    test: 'test/integration/card-limits.test.ts',
+  },
+  {
+    defect: 'an undecided attempt does not count for the limits of its card',
+    file: 'domain/card-limits.ts',
+    find: 'const atOnce = Array.from({ length: undecided }, () => now);',
+    replace: 'const atOnce = Array.from({ length: 0 * undecided }, () => now);',
+    test: 'test/unit/card-limits.test.ts',
   },
   {
     defect: 'a manual retry moves the automatic retries',

@@ -189,6 +189,8 @@ CREATE TABLE "payment_attempt" (
 	"payment_method_id" text NOT NULL,
 	"amount_minor" bigint NOT NULL,
 	"currency" char(3) NOT NULL,
+	"description" text,
+	"statement_suffix" text,
 	"gateway_code" text,
 	"network_code" text,
 	"advice" jsonb,
@@ -207,6 +209,7 @@ CREATE TABLE "payment_attempt" (
 	"gateway_charge_id" text,
 	"error_code" text,
 	"settled_at" timestamp(3) with time zone,
+	"fraud_warned_at" timestamp(3) with time zone,
 	"settled_by" text,
 	CONSTRAINT "payment_attempt_pkey" PRIMARY KEY("merchant_id","id"),
 	CONSTRAINT "payment_attempt__state__ck" CHECK ("state" in ('SENDING', 'SUCCEEDED', 'DECLINED', 'UNSENT', 'UNKNOWN', 'REVIEW')),
@@ -557,6 +560,7 @@ CREATE UNIQUE INDEX "payment_attempt__gateway_key__uq" ON "payment_attempt" ("ga
 CREATE UNIQUE INDEX "payment_attempt__number__uq" ON "payment_attempt" ("merchant_id","intent_id","attempt_number");--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__command__uq" ON "payment_attempt" ("merchant_id","intent_id","command_id") WHERE "command_id" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__one_open__uq" ON "payment_attempt" ("merchant_id","intent_id") WHERE "state" in ('SENDING', 'UNSENT', 'UNKNOWN', 'REVIEW');--> statement-breakpoint
+CREATE INDEX "payment_attempt__unpaid__idx" ON "payment_attempt" ("merchant_id","payment_method_id","created_at") WHERE "state" <> 'SUCCEEDED';--> statement-breakpoint
 CREATE INDEX "payment_attempt__refused__idx" ON "payment_attempt" ("merchant_id","gateway") WHERE "is_account_refused" and "state" in ('SENDING', 'UNSENT');--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_attempt__one_success__uq" ON "payment_attempt" ("merchant_id","intent_id") WHERE "state" = 'SUCCEEDED';--> statement-breakpoint
 CREATE INDEX "payment_attempt__charge__idx" ON "payment_attempt" ("gateway_charge_id") WHERE "gateway_charge_id" is not null;--> statement-breakpoint
