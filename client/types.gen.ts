@@ -4,7 +4,7 @@ export type ClientOptions = {
     baseUrl: 'https://pay.example' | (string & {});
 };
 
-export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest;
+export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest;
 
 export type ErrorCode = 'bad_request' | 'operation_not_allowed' | 'resource_not_found' | 'payment_outcome_pending' | 'unauthorized' | 'read_only_credential' | 'route_not_found' | 'method_not_allowed' | 'idempotency_key_in_use' | 'cursor_expired' | 'event_expired' | 'idempotency_key_reused' | 'rate_limit_exceeded' | 'internal_server_error' | 'service_unavailable';
 
@@ -21,7 +21,7 @@ export type Error = {
 };
 
 export type Event = ({
-    eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed';
+    eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning';
 } & IntentEvent) | ({
     eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed';
 } & SubscriptionEvent) | ({
@@ -846,7 +846,7 @@ export type SimulatedStep = {
     };
 };
 
-export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated';
+export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated';
 
 export type SimulateSubscriptionAnswer = {
     data: Array<SimulatedStep>;
@@ -2162,7 +2162,7 @@ export type IntentEvent = {
      * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
      */
     sequence: number;
-    eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed';
+    eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning';
     /**
      * Id of the payment intent.
      */
@@ -2239,6 +2239,10 @@ export type IntentEvent = {
      */
     disputeReason?: string;
     disputeStatus?: DisputeStatus;
+    /**
+     * As the network names it. Only in intent.fraud_warning.
+     */
+    fraudType?: string;
     /**
      * As given in the request.
      */
@@ -4515,7 +4519,7 @@ export type GetEventsData = {
         /**
          * Only events of this type. Several are separated by commas.
          */
-        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated'>;
+        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated'>;
         /**
          * Only events of this subscription.
          */
@@ -5582,6 +5586,15 @@ export type OnIntentDisputedWebhookPayload = IntentEvent;
 export type OnIntentDisputedWebhookRequest = {
     body: OnIntentDisputedWebhookPayload;
     key: 'intent.disputed';
+    path?: never;
+    query?: never;
+};
+
+export type OnIntentFraudWarningWebhookPayload = IntentEvent;
+
+export type OnIntentFraudWarningWebhookRequest = {
+    body: OnIntentFraudWarningWebhookPayload;
+    key: 'intent.fraud_warning';
     path?: never;
     query?: never;
 };

@@ -16,6 +16,7 @@ export const INTENT_EVENT_TYPES = [
   'intent.success',
   'intent.refund_failed',
   'intent.disputed',
+  'intent.fraud_warning',
 ] as const;
 
 export const SUBSCRIPTION_EVENT_TYPES = [
@@ -71,6 +72,8 @@ export interface IntentEventDraft {
   dunning?: { cycleNumber: number } & DunningFacts;
   /** Only for `intent.refunded` and `intent.refund_failed`: the refund and its amount. */
   refund?: { refundId: string; amountMinor: number };
+  /** Only for `intent.fraud_warning`. */
+  fraudType?: string;
   /** Only for `intent.disputed`: the dispute as it is after the event. */
   dispute?: {
     disputeId: string;
@@ -195,6 +198,7 @@ export function intentEventBody(
       disputeReason: draft.dispute.reason,
       disputeStatus: draft.dispute.status,
     }),
+    ...(draft.fraudType !== undefined && { fraudType: draft.fraudType }),
     metadata: facts.metadata ?? {},
   };
 }

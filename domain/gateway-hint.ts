@@ -8,6 +8,12 @@ export type GatewayHint = { readonly eventId: string; readonly type: string } & 
       readonly gatewayDisputeId: string;
       readonly gatewayChargeId: string;
     }
+  /** The network expects that the payer reports the charge as fraud. */
+  | {
+      readonly kind: 'fraud_warning';
+      readonly gatewayWarningId: string;
+      readonly gatewayChargeId: string;
+    }
   /** A payment method was updated or removed. The id may lack the part before the last `/`. */
   | { readonly kind: 'method'; readonly gatewayMethodId: string }
   /** A payer has entered a card on the gateway's page of our checkout session `session`. */
@@ -31,6 +37,8 @@ export function subjectIdOf(hint: GatewayHint): string | null {
       return hint.gatewayRefundId;
     case 'dispute':
       return hint.gatewayDisputeId;
+    case 'fraud_warning':
+      return hint.gatewayWarningId;
     case 'method':
       return hint.gatewayMethodId;
     case 'card_entry':

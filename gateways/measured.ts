@@ -20,6 +20,7 @@ const OPERATIONS = [
   'lookupRefund',
   'saveMethod',
   'lookupDispute',
+  'lookupFraudWarning',
   'lookupMethod',
   'newestCharge',
 ] as const satisfies readonly (keyof PaymentGateway)[];

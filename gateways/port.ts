@@ -233,6 +233,12 @@ export type DisputeLookup =
   | { readonly kind: 'absent' }
   | UnknownOutcome;
 
+/** The network's name of the expected fraud, such as `made_with_stolen_card`. */
+export type FraudWarningLookup =
+  | { readonly kind: 'found'; readonly gatewayChargeId: string; readonly fraudType: string }
+  | { readonly kind: 'absent' }
+  | UnknownOutcome;
+
 /** `removed`: the gateway cannot charge the payment method any more. */
 export type MethodLookup =
   | { readonly kind: 'found'; readonly card: SavedCard }
@@ -308,6 +314,8 @@ export interface PaymentGateway {
     | null;
   /** Reads a dispute. Null if the gateway reports no disputes. */
   readonly lookupDispute: ((gatewayDisputeId: string) => Promise<DisputeLookup>) | null;
+  /** Reads a warning of fraud. Null if the gateway reports none. */
+  readonly lookupFraudWarning: ((gatewayWarningId: string) => Promise<FraudWarningLookup>) | null;
   /**
    * Reads the newest charge of our merchant since `sinceAt`, in epoch ms. Null: the gateway never forgets a key, so a
    * repeat never charges again.

@@ -15,7 +15,7 @@ import {
   isUndecided,
 } from '../../db/repositories/gateway-events/subjects.ts';
 import type { NamedSession } from '../../db/repositories/gateway-events/subjects.ts';
-import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { recordDispute, recordFraudWarning } from '../../db/repositories/payments/disputes.ts';
 import { lookAtPayment } from '../../db/repositories/payments/charges.ts';
 import { noteGatewayEvent } from '../../db/repositories/subscriptions/attempts.ts';
 import {
@@ -65,6 +65,8 @@ function look(
       return recheckRefund(deps, account, hint);
     case 'dispute':
       return lookAtDispute(deps, account, hint, nowAt);
+    case 'fraud_warning':
+      return lookAtFraudWarning(deps, account, hint, nowAt);
     case 'method':
       return lookAtMethod(deps, account, hint, nowAt);
     case 'card_entry':
@@ -118,6 +120,21 @@ async function lookAtDispute(
   // The transaction has changed the timeline in the row, which the workflow must read again.
   if (recorded.subscription) await subscriptionWorkflows.recheck(recorded.subscription);
   await wakeStream(recorded.stream);
+}
+
+async function lookAtFraudWarning(
+  { db, gateways, wakeStream }: GatewayEventDeps,
+  account: GatewayAccount,
+  { gatewayWarningId, gatewayChargeId }: HintOf<'fraud_warning'>,
+  nowAt: number,
+): Promise<void> {
+  const named = await findNamedAttempt(db, account, gatewayChargeId);
+  const gateway = await gateways.of(account.merchantId, account.gateway);
+  if (!named || !gateway.lookupFraudWarning) return;
+  const found = await gateway.lookupFraudWarning(gatewayWarningId);
+  if (found.kind === 'unknown') throw outcomeUnknown(found.reason);
+  if (found.kind === 'absent' || found.gatewayChargeId !== gatewayChargeId) return;
+  await wakeStream(await recordFraudWarning(db, named.attempt, found.fraudType, nowAt));
 }
 
 const hasNewDetails = (known: Details, { lastFourDigit, expiryMonth, expiryYear }: Details) =>

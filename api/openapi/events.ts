@@ -48,6 +48,9 @@ const EVENTS: Readonly<Record<EventType, string>> = {
     'A refund that the gateway had accepted did not reach the payer. Its amount can be refunded again.',
   'intent.disputed':
     'The payer disputed the payment, or the status of the dispute changed. The status of the intent stays.',
+  'intent.fraud_warning':
+    'The card network expects that the payer reports the payment as fraud. A refund may prevent the dispute. The status ' +
+    'of the intent stays.',
   'subscription.trialing': 'The trial began.',
   'subscription.cycle_charged':
     'A cycle was paid. This includes the first cycle and retried cycles.',
@@ -78,7 +81,10 @@ const EVENTS: Readonly<Record<EventType, string>> = {
 /** The event types of interface 1.0.0. The other types are extensions. */
 const LISTED: ReadonlySet<EventType> = new Set([
   ...INTENT_EVENT_TYPES.filter(
-    (type) => type !== 'intent.refund_failed' && type !== 'intent.disputed',
+    (type) =>
+      type !== 'intent.refund_failed' &&
+      type !== 'intent.disputed' &&
+      type !== 'intent.fraud_warning',
   ),
   'subscription.trialing',
   'subscription.cycle_charged',
@@ -152,6 +158,7 @@ const IntentEvent = z.object({
   disputeCurrency: added(currencyCode),
   disputeReason: added(z.string(), 'Reason of the payer’s bank, as the gateway names it.'),
   disputeStatus: added(disputeStatus),
+  fraudType: added(z.string(), 'As the network names it. Only in intent.fraud_warning.'),
   metadata: pairs,
 });
 

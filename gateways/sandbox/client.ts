@@ -61,6 +61,7 @@ export function createSandboxClient(options: SandboxClientOptions): SandboxClien
     withdraw: null,
     readEvents: null,
     lookupDispute: null,
+    lookupFraudWarning: null,
     newestCharge: null,
 
     charge: async (request) => {

@@ -6,7 +6,7 @@ import { charge, lookup, prepare, withdraw } from './charges.ts';
 import { createStripeClient } from './client.ts';
 import type { StripeGatewayOptions } from './client.ts';
 import { readEvents } from './events.ts';
-import { lookupDispute, lookupMethod, newestCharge } from './lookups.ts';
+import { lookupDispute, lookupFraudWarning, lookupMethod, newestCharge } from './lookups.ts';
 import { failureOf, unknown } from './outcomes.ts';
 import { createPace } from './pace.ts';
 import { lookupRefund, refund } from './refunds.ts';
@@ -46,6 +46,7 @@ export function createStripeGateway(options: StripeGatewayOptions): PaymentGatew
     readEvents: (rawBody, headers) =>
       readEvents(options.webhookSecrets ?? [], rawBody, headers['stripe-signature']),
     lookupDispute: (gatewayDisputeId) => lookupDispute(stripe, gatewayDisputeId),
+    lookupFraudWarning: (gatewayWarningId) => lookupFraudWarning(stripe, gatewayWarningId),
     newestCharge: (merchantId, sinceAt) => newestCharge(stripe, merchantId, sinceAt),
     lookupMethod: (gatewayMethodId) => lookupMethod(stripe, gatewayMethodId),
   };

@@ -87,6 +87,12 @@ function subjectOf(type: string, object: StripeFields, before: StripeFields | nu
         ? IGNORED
         : { kind: 'dispute', gatewayDisputeId: id, gatewayChargeId };
     }
+    case 'radar.early_fraud_warning': {
+      const gatewayChargeId = idOf(object['payment_intent']);
+      return gatewayChargeId === null
+        ? IGNORED
+        : { kind: 'fraud_warning', gatewayWarningId: id, gatewayChargeId };
+    }
     case 'payment_method': {
       // A detached payment method has no customer any more.
       const customer = idOf(object['customer']) ?? idOf(before?.['customer']);

@@ -1,6 +1,6 @@
 import { Stripe } from 'stripe';
 import type { DisputeStatus } from '../../domain/dispute.ts';
-import type { DisputeLookup, MethodLookup, NewestCharge } from '../port.ts';
+import type { DisputeLookup, FraudWarningLookup, MethodLookup, NewestCharge } from '../port.ts';
 import { ourAmount } from './amounts.ts';
 import { cardOf } from './card-entry.ts';
 import { partsOf } from './charges.ts';
@@ -26,6 +26,21 @@ export async function lookupDispute(
         openedAt: created * 1_000,
       },
     };
+  } catch (error) {
+    return isMissing(error) ? { kind: 'absent' } : unknown(failureOf(error).reason);
+  }
+}
+
+export async function lookupFraudWarning(
+  stripe: Stripe,
+  gatewayWarningId: string,
+): Promise<FraudWarningLookup> {
+  try {
+    const warning = await stripe.radar.earlyFraudWarnings.retrieve(gatewayWarningId);
+    const { payment_intent: intent, fraud_type: fraudType } = warning;
+    return typeof intent === 'string'
+      ? { kind: 'found', gatewayChargeId: intent, fraudType }
+      : { kind: 'absent' };
   } catch (error) {
     return isMissing(error) ? { kind: 'absent' } : unknown(failureOf(error).reason);
   }

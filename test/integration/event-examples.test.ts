@@ -9,7 +9,7 @@ import { EVENT_TYPES } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { attemptsOf } from '../../db/repositories/payments/orders.ts';
-import { recordDispute } from '../../db/repositories/payments/disputes.ts';
+import { recordDispute, recordFraudWarning } from '../../db/repositories/payments/disputes.ts';
 import { recordMethodChange } from '../../db/repositories/customers/payment-methods.ts';
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { readUpdateToken } from '../../runtime/payer-links.ts';
@@ -77,7 +77,7 @@ async function firstOfEachType({ receiver }: Shop): Promise<Event[]> {
 }
 
 /**
- * Records a dispute and a changed card as the events of another gateway do, because the sandbox has neither.
+ * Records a dispute, a warning and a changed card as the events of another gateway do, because the sandbox has neither.
  */
 async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Promise<void> {
   const { db, merchantId } = env;
@@ -92,6 +92,7 @@ async function disputeAndCardUpdate(env: TestEnvironment, intentId: string): Pro
     openedAt: NOW,
   };
   const { stream } = await recordDispute(db, attempt, 'du_1', dispute, NOW);
+  await recordFraudWarning(db, attempt, 'made_with_stolen_card', NOW);
   const id = attempt.paymentMethodId;
   const card = {
     brand: 'visa',

@@ -472,6 +472,35 @@ describe('a dispute of a renewal', () => {
   });
 });
 
+test('a warning of fraud becomes one event, also if its event comes twice, and changes nothing else [D-50, D-52]', async ({
+  scene,
+}) => {
+  const { env, seller, world } = scene;
+  const made = await active(scene);
+  await env.advance(made.testClockId, '2027-02-28T12:00:00Z');
+  const { attempt } = await lastAttempt(scene, made);
+  const charge = await seller.account.stripe.paymentIntents.retrieve(attempt.gatewayChargeId!);
+  const chargeId = charge.latest_charge as string;
+  const before = await env.state(made);
+  await world.control('POST', 'events', { action: 'duplicate', count: 1 });
+  await world.control('POST', 'fraud-warnings', { chargeId });
+  const told = async () => (await eventsOf(scene, made.subscriptionId)).slice(8);
+  await expect.poll(told).toEqual(['intent.fraud_warning']);
+  // The network warns again of the same charge.
+  await world.control('POST', 'fraud-warnings', { chargeId });
+  await expectNothingLeft(scene);
+  expect(await told()).toEqual(['intent.fraud_warning']);
+  const body = (await env.events(made)).at(-1);
+  expect(body).toMatchObject({
+    eventTime: Date.parse('2027-02-28T12:00:00Z'),
+    intentId: attempt.intentId,
+    status: 'SUCCESS',
+    amount: 1_999,
+    fraudType: 'made_with_stolen_card',
+  });
+  expect(await env.state(made)).toEqual(before);
+});
+
 describe('a saved card', () => {
   test('is updated when the card network changes it and DELETED when it is detached at Stripe, with an event each time [D-50, D-§7]', async ({
     scene,

@@ -91,6 +91,7 @@ const toy: Processor = {
             ]
           : 'bad_signature',
       lookupDispute: null,
+      lookupFraudWarning: null,
       newestCharge: null,
       lookupMethod: async () => ({ kind: 'found', card }),
     }),

@@ -47,6 +47,7 @@ test('trigger makes each event type happen, and says which ones need Stripe [D-5
   expect(others.map(([type]) => type)).toEqual([
     'intent.refund_failed',
     'intent.disputed',
+    'intent.fraud_warning',
     'setup_method.updated',
     'account.charges_blocked',
     'account.charges_resumed',

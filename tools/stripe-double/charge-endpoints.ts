@@ -14,6 +14,7 @@ export const chargeEndpoints: Endpoint[] = [
   listing('refund', '/v1/refunds', ['payment_intent']),
   reading('refund', '/v1/refunds'),
   reading('dispute', '/v1/disputes'),
+  reading('radar.early_fraud_warning', '/v1/radar/early_fraud_warnings'),
   serving('POST', '/v1/refunds', ['payment_intent', 'amount', 'metadata'], createRefund),
 ];
 

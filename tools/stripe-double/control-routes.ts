@@ -24,7 +24,7 @@ import { EVENT_ACTIONS } from './events.ts';
 import type { Events } from './events.ts';
 import type { Holds } from './holds.ts';
 import type { Scope } from './scope.ts';
-import { dispute } from './shapes.ts';
+import { dispute, fraudWarning } from './shapes.ts';
 
 const COUNT = { from: 1, to: 1_000_000 };
 const ADVICE = ['confirm_card_data', 'do_not_try_again', 'try_again_later'] as const;
@@ -114,6 +114,17 @@ function outcomeRoutes({ sql, onObject }: ControlOptions): Route[] {
         const open = await waiting(scope, 'dispute', id, 'needs_response');
         const closed = await scope.book.update(open, { status });
         scope.emit('charge.dispute.closed', closed.body);
+      });
+    }),
+    controlRoute('POST', 'fraud-warnings', (fields) => {
+      const charge = text(fields, 'chargeId');
+      return onObject(charge, async (scope) => {
+        const { body } = await waiting(scope, 'charge', charge, 'succeeded');
+        const facts = { charge, payment_intent: body['payment_intent'] };
+        const warning = fraudWarning(newId('issfr'), scope.now, facts);
+        const { id } = await scope.book.insert('radar.early_fraud_warning', warning);
+        scope.emit('radar.early_fraud_warning.created', warning);
+        return { warningId: id };
       });
     }),
     controlRoute('POST', 'cards', (fields) => updateCard(fields, onObject)),

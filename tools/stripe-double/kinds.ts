@@ -7,6 +7,7 @@ export const KINDS = {
   charge: 'charge',
   refund: 'refund',
   dispute: 'dispute',
+  'radar.early_fraud_warning': 'early fraud warning',
 } as const;
 
 /** The value of an object's field `object`. `KINDS` has its name in Stripe's messages. */

@@ -166,6 +166,17 @@ export function dispute(id: string, created: number, fields: StripeObject): Stri
   };
 }
 
+export function fraudWarning(id: string, created: number, fields: StripeObject): StripeObject {
+  const { metadata: _, ...own } = base('radar.early_fraud_warning', id, created);
+  return {
+    ...own,
+    actionable: true,
+    fraud_type: 'made_with_stolen_card',
+    livemode: false,
+    ...fields,
+  };
+}
+
 export function account(id: string, created: number): StripeObject {
   return {
     ...base('account', id, created),

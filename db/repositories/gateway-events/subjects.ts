@@ -128,6 +128,7 @@ export async function isWaitedFor(
     case 'refund':
       return (await findNamedRefund(db, account, hint)) !== null;
     case 'dispute':
+    case 'fraud_warning':
       return (await findNamedAttempt(db, account, hint.gatewayChargeId)) !== null;
     case 'method':
       return (await findNamedMethod(db, account, hint.gatewayMethodId)) !== null;

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { and, asc, eq, inArray } from 'drizzle-orm';
+import { and, asc, eq, inArray, isNull } from 'drizzle-orm';
 import type { GatewayDispute } from '../../../domain/dispute.ts';
+import type { StreamRef } from '../../../domain/events.ts';
 import { newId } from '../../../domain/ids.ts';
 import { intentEvent } from '../../../domain/subscription/change.ts';
 import { applyDispute } from '../../../domain/subscription/notes.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
-import { disputes } from '../../schema/payments.ts';
+import { disputes, paymentAttempts } from '../../schema/payments.ts';
 import { hasValues, isRecord } from '../records.ts';
 import type { Attempt } from '../subscriptions/attempts.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
@@ -67,6 +68,29 @@ export async function recordDispute(
       await writeChange(tx, { change, transitionId, command: null, nowAt: at });
     } else await appendIntentEvent(tx, intent, draft);
     return recorded;
+  });
+}
+
+/** Writes the event of the charge's first warning, once. Returns the event's stream. `nowAt` is real time. */
+export async function recordFraudWarning(
+  db: Db,
+  { merchantId, intentId, id }: Attempt,
+  fraudType: string,
+  nowAt: number,
+): Promise<StreamRef> {
+  return db.transaction(async (tx) => {
+    const { intent } = await lockWithSubscription(tx, { merchantId, intentId });
+    const first = await tx
+      .update(paymentAttempts)
+      .set({ fraudWarnedAt: nowAt })
+      .where(and(isRecord(paymentAttempts, merchantId, id), isNull(paymentAttempts.fraudWarnedAt)))
+      .returning({ id: paymentAttempts.id });
+    if (first.length > 0) {
+      const at = await businessNow(tx, intent, nowAt);
+      const draft = intentEvent('intent.fraud_warning', intentId, at, intent.status);
+      await appendIntentEvent(tx, intent, { ...draft, fraudType });
+    }
+    return streamOf(intent);
   });
 }
 

@@ -45,6 +45,7 @@ export function createFakeGateway(faults: GatewayFaults) {
     readEvents: null,
     newestCharge: null,
     lookupDispute: null,
+    lookupFraudWarning: null,
     lookupMethod: async () => ({ kind: 'removed' }),
     lookupRefund: async () => ({ kind: 'absent' }),
     async saveMethod({ token, verify }) {

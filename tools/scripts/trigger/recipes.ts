@@ -154,6 +154,10 @@ export const RECIPES: Readonly<Record<EventType, (scene: Scene) => Promise<unkno
     const { double, charge } = await paidAtDouble(scene);
     await double.order('disputes', { chargeId: charge.id });
   },
+  'intent.fraud_warning': async (scene) => {
+    const { double, charge } = await paidAtDouble(scene);
+    await double.order('fraud-warnings', { chargeId: charge.id });
+  },
   'subscription.trialing': (scene) => createActive(scene, TRIAL),
   'subscription.cycle_charged': createActive,
   'subscription.created': create,
