@@ -62,6 +62,10 @@ export interface ChargeRequest extends ChargeRef {
   readonly reference: ChargeReference;
   /** Business time of the attempt, for a gateway with `declinesExpired`. Default: the gateway's time. */
   readonly openedAt?: number;
+  /** What the gateway shows to the merchant. */
+  readonly description?: string | null;
+  /** What the payer's bank shows after the name of the account. */
+  readonly statementSuffix?: string | null;
 }
 
 export type DecidedCharge =

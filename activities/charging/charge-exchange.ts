@@ -285,6 +285,7 @@ async function send(exchange: ChargeExchange): Promise<ChargeOutcome | Moved> {
 
 function chargeRequestOf({ attempt, cycle, payer }: ChargeExchange): ChargeRequest {
   const { merchantId, intentId, paymentMethodId, gatewayMethodId } = attempt;
+  const { description, statementSuffix } = attempt;
   return {
     ...chargeRefOf(attempt),
     gatewayMethodId,
@@ -296,6 +297,8 @@ function chargeRequestOf({ attempt, cycle, payer }: ChargeExchange): ChargeReque
       paymentMethodId,
     },
     openedAt: attempt.createdAt,
+    description,
+    statementSuffix,
     payer,
   };
 }

@@ -37,7 +37,9 @@ export interface SandboxRefund {
   readonly createdAt: number;
 }
 
-export type ChargeOrder = Required<Omit<ChargeRequest, 'gatewayChargeId' | 'payer'>>;
+export type ChargeOrder = Required<
+  Omit<ChargeRequest, 'gatewayChargeId' | 'payer' | 'description' | 'statementSuffix'>
+>;
 
 /** At least one of the subscription and the payment method is given. */
 export interface DeclineOrder extends ForcedDeclines {

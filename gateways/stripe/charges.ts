@@ -135,7 +135,7 @@ function chargeIdOf({ key, gatewayChargeId }: ChargeRef): string {
 }
 
 function creationOf(
-  { key, currency, gatewayMethodId, reference }: ChargeRequest,
+  { key, currency, gatewayMethodId, reference, description, statementSuffix }: ChargeRequest,
   amount: number,
 ): Stripe.PaymentIntentCreateParams {
   const [customer, method] = partsOf(gatewayMethodId);
@@ -146,6 +146,8 @@ function creationOf(
     ...(customer === null ? {} : { customer }),
     payment_method: method,
     payment_method_types: ['card'],
+    ...(typeof description === 'string' && { description: description.slice(0, 1_000) }),
+    ...(typeof statementSuffix === 'string' && { statement_descriptor_suffix: statementSuffix }),
     metadata: {
       key,
       merchantId,

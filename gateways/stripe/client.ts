@@ -14,6 +14,7 @@ export interface StripeGatewayOptions
   readonly pace?: Pace;
 }
 
+/** Reviewed 2026-11-29: the double compares each request and answer with the specification of this version. */
 const API_VERSION = '2026-08-26.dahlia';
 
 /**

@@ -12,7 +12,7 @@ import type { Scope } from './scope.ts';
 import { paymentIntent } from './shapes.ts';
 
 const CREATE_PARAMS =
-  'amount currency customer payment_method payment_method_types metadata description receipt_email setup_future_usage'.split(
+  'amount currency customer payment_method payment_method_types metadata description statement_descriptor_suffix receipt_email setup_future_usage'.split(
     ' ',
   );
 
@@ -59,6 +59,7 @@ async function create(scope: Scope, { params }: { readonly params: Params }) {
       payment_method: methodId,
       metadata: metadata(params),
       description: text(params, 'description'),
+      statement_descriptor_suffix: text(params, 'statement_descriptor_suffix'),
       receipt_email: text(params, 'receipt_email'),
       setup_future_usage: text(params, 'setup_future_usage'),
       status: methodId === null ? 'requires_payment_method' : 'requires_confirmation',
