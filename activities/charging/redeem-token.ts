@@ -49,6 +49,8 @@ export async function redeemToken(
   failpoint('after_gateway');
   if (outcome.kind === 'unknown') throw outcomeUnknown(outcome.reason);
   if (outcome.kind === 'refused') return { kind: 'refused', errorCode: outcome.code };
+  // A bank in India takes charges of an absent payer only under a mandate.
+  if (outcome.card.country === 'IN' && session?.purpose !== 'payment') return NEEDS_MANDATE;
   const { enteredAt } = outcome;
   // After this card, the payer entered the subscription's present card on the page of another link.
   if (enteredAt < (session?.presentEnteredAt ?? 0)) return REFUSED;
@@ -69,6 +71,7 @@ export async function redeemToken(
   return { kind: 'saved', paymentMethodId };
 }
 
+const NEEDS_MANDATE = { kind: 'refused', errorCode: 'card_not_supported' } as const;
 const REFUSED = { kind: 'refused', errorCode: 'processing_error' } as const;
 
 /** Tries the gateways of the session's card pages, the last first; one refuses a foreign token. */
