@@ -30,7 +30,7 @@ export function declineMessage(code: string | null): string | null {
 }
 
 /** Automatic retries stop at these declines, and when the bank advises so. */
-const STOPS_RETRIES: readonly string[] = [
+export const STOPS_RETRIES: readonly string[] = [
   'expired_card',
   'incorrect_card_number',
   'lost_card',

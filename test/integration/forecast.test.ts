@@ -1,11 +1,13 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { and, eq } from 'drizzle-orm';
 import { describe, expect, onTestFinished } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
+import { paymentAttempts } from '../../db/schema/payments.ts';
 import { simulateCommand } from '../../cli/simulate/command.ts';
 import { onDevServer as test } from '../support/environment.ts';
-import { payCheckout } from '../support/pay-checkout.ts';
+import { paidOnClock, payCheckout } from '../support/pay-checkout.ts';
 import { runCommand } from '../support/run-command.ts';
 
 const HOUR = 3_600_000;
@@ -71,5 +73,47 @@ describe('npm run simulate', () => {
       [expect.objectContaining({ amountMinor: 1_999 })],
       [expect.objectContaining({ amountMinor: 5_000 })],
     ]);
+  });
+
+  test('counts what the rules of today make of a history that an older version has written [D-30]', async ({
+    env,
+  }) => {
+    const { ref, clock } = await paidOnClock(env, '2027-01-31T12:00:00Z');
+    await env.gateway.declineNext({
+      subscriptionId: ref.subscriptionId,
+      paymentMethodId: null,
+      code: 'card_declined',
+      count: 2,
+      advice: null,
+    });
+    await env.advance(clock, '2027-03-01T12:00:00Z');
+    const ofCycle = (attemptNumber: number) =>
+      and(
+        eq(paymentAttempts.merchantId, env.merchantId),
+        eq(paymentAttempts.attemptNumber, attemptNumber),
+        eq(paymentAttempts.state, 'DECLINED'),
+      );
+    const history = async (...args: string[]) => {
+      const command = [env.merchantId, '--history', '90', ...args];
+      const { stdout } = await runCommand(
+        simulateCommand,
+        { DATABASE_URL: env.databaseUrl },
+        command,
+      );
+      return stdout.trimEnd().split('\n');
+    };
+    const lines = (attempts: number, stop: number, move: number, hold: number) => [
+      `${attempts} attempts in the last 90 days. The rules of today`,
+      `  stop ${stop}: after a decline, or an advice, that forbids another try`,
+      `  move ${move}: the bank advised a later date`,
+      `  hold ${hold}: the card had reached its limit of unpaid attempts`,
+    ];
+    // Other subscriptions of the merchant have one paid attempt each.
+    expect(await history()).toEqual(lines(6, 0, 0, 0));
+    await env.db.update(paymentAttempts).set({ errorCode: 'expired_card' }).where(ofCycle(1));
+    const advice = { kind: 'not_before', at: Date.parse('2027-03-10T12:00:00Z') } as const;
+    await env.db.update(paymentAttempts).set({ advice }).where(ofCycle(2));
+    expect(await history()).toEqual(lines(6, 1, 1, 0));
+    expect(await history('--card-limits', '1,15')).toEqual(lines(6, 1, 1, 2));
   });
 });
