@@ -30,7 +30,10 @@ export const TEST_CARDS: readonly TestCard[] = [
   pays('4000056655665556', 'visa', 'US'),
   pays('4000008260000000', 'visa', 'GB'),
   pays('4000002760000016', 'visa', 'DE'),
-  pays('4000003560000008', 'visa', 'IN'),
+  {
+    ...pays('4000003560000008', 'visa', 'IN'),
+    label: 'of an Indian bank: pays once, is not saved',
+  },
   pays('5555555555554444', 'mastercard', 'US'),
   pays('2223003122003222', 'mastercard', 'US'),
   pays('378282246310005', 'amex', 'US'),
