@@ -3,6 +3,7 @@ import { object, oneOf, wholeNumber } from '../../gateways/http-server/fields.ts
 import type { Fields } from '../../gateways/http-server/fields.ts';
 import { json, LOST } from '../../gateways/http-server/http.ts';
 import type { GatewayAnswer, Reply } from '../../gateways/http-server/http.ts';
+import { readAdvice } from '../../gateways/sandbox/advice.ts';
 import type { BookSql } from '../../gateways/sandbox/book-schema.ts';
 import type { ChargeBook } from '../../gateways/sandbox/charge-book.ts';
 import { readTarget } from '../../gateways/sandbox/control-routes.ts';
@@ -44,12 +45,12 @@ export function createFaults(
   const decide = (key: string, status: (typeof REFUND_STATUSES)[number]) =>
     sql`update sandbox_gateway.refund set status = ${status} where key = ${key}`;
 
-  const decline = ({ subscriptionId, paymentMethodId }: Target) =>
+  const decline = ({ subscriptionId, paymentMethodId }: Target, { advice }: Fault) =>
     charges.forceDeclines({
       subscriptionId,
       paymentMethodId: subscriptionId === null ? paymentMethodId : null,
       code: 'insufficient_funds',
-      advice: null,
+      advice,
       count: 1,
     });
 
@@ -80,7 +81,7 @@ export function createFaults(
     }
     if (kind === 'error_401') return json(401, { error: 'key_unknown' });
     if (kind === 'pending' && operation === 'refund') return leavePending(key, work);
-    if (kind === 'decline' && operation === 'charge') await decline(request);
+    if (fault?.fault === 'decline' && operation === 'charge') await decline(request, fault);
     if (kind === 'delay') await delay(fault?.delayMs ?? 0);
     return work();
   };
@@ -123,6 +124,8 @@ export function readFault(fields: Fields) {
     effect: fields['effect'] === undefined ? 'done' : oneOf(fields, 'effect', EFFECTS),
     delayMs:
       fault === 'delay' ? wholeNumber(fields, 'delayMs', { from: 1, to: DELAY_LIMIT_MS }) : 0,
+    /** For `decline`: what the bank advises; null for nothing. */
+    advice: readAdvice(fields['advice']),
     count: wholeNumber(fields, 'count', { from: 1, to: COUNT_LIMIT }),
     /** The share of matching requests to which the fault applies. */
     chance: share(fields['chance']),

@@ -29,6 +29,10 @@ export async function figuresOf(
       (count(*) filter (where cardinality(sent_at) > 1 and gateway like 'sandbox%'))::int as resent,
       (count(*) filter (where payer_asked_at is not null))::int as asked,
       (count(*) filter (where payer_asked_at is not null and state = 'SUCCEEDED'))::int as confirmed,
+      (count(*) filter (where advice is not null))::int as advised,
+      (select count(*)::int from subscription_entry where kind = 'limited') as limited,
+      (select count(*)::int from (select from subscription group by merchant_id, state ->> 'paymentMethodId'
+        having count(*) > 1 and state ->> 'paymentMethodId' is not null) card) as shared,
       (select count(*)::int from outbox_event) as events,
       (select count(*)::int from payment_intent
         where kind = 'one_time' and status = 'SUCCESS') as one_time,
@@ -46,7 +50,11 @@ export async function figuresOf(
     ['cycles paid', grouped(await countCycles(sql))],
     ['one-time charges paid', count('one_time')],
     ['attempts', count('attempts')],
-    ['declined', count('declined')],
+    ['declined, with advice', `${count('declined')}, ${count('advised')}`],
+    [
+      'saved cards offered, cards of several subscriptions, charges that waited for a card’s limit',
+      `${grouped(load.payers.savedCards)}, ${count('shared')}, ${count('limited')}`,
+    ],
     ['attempts sent more than once to the sandbox, under one key', count('resent')],
     ['refunds requested', grouped(load.refunds)],
     [

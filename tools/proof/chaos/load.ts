@@ -16,6 +16,8 @@ const CREATED_TOGETHER = 8;
 const REAL_TIME_EVERY = 2;
 const REAL_TIME_DATE_CHANCE = 0.5;
 const TRIAL_CHANCE = 0.2;
+/** Chance that the payer of an earlier subscription comes back, and pays with the saved card. */
+const COMES_BACK_CHANCE = 0.4;
 
 /** An advance lasts until the slowest subscription is done: similar intervals are charged about as often. */
 const INTERVALS = [
@@ -152,6 +154,7 @@ async function make(load: Load, group: Group): Promise<void> {
     isOnClock && random.isTrue(TRIAL_CHANCE)
       ? { trialPeriodCount: random.between(1, 10), trialPeriodInterval: 'DAY' }
       : {};
+  const customerId = await earlierCustomer(load, group);
   const { subscriptionId, fwdUrl } = await answerOf<{ subscriptionId: string; fwdUrl: string }>(
     load,
     '/subscription/create',
@@ -163,6 +166,7 @@ async function make(load: Load, group: Group): Promise<void> {
       cycleCount: random.pick(CYCLE_COUNTS),
       ...trial,
       ...(isOnClock ? { testClockId: group.testClockId } : {}),
+      ...(customerId === undefined ? {} : { customerId }),
     },
   );
   if ((await load.payers.payCheckout(fwdUrl)) === 'too late') {
@@ -171,6 +175,17 @@ async function make(load: Load, group: Group): Promise<void> {
   }
   load.paid += 1;
   group.subscriptionIds.push(subscriptionId);
+}
+
+async function earlierCustomer(
+  { client, random }: Load,
+  group: Group,
+): Promise<string | undefined> {
+  const ids = group.subscriptionIds;
+  const id = ids[random.between(0, Math.max(0, ids.length - 1))];
+  if (!random.isTrue(COMES_BACK_CHANCE) || id === undefined) return undefined;
+  const answer = await client.get(`/subscription/get-subscription/${id}`);
+  return (JSON.parse(answer?.body ?? '{}') as { customerId?: string }).customerId;
 }
 
 /** Most manual retries are refused, because few subscriptions are UNPAID, so they are the most frequent. */

@@ -48,6 +48,7 @@ const BANK_ANSWERS: readonly [BankAnswer, ...BankAnswer[]] = [
 /** The payers of a run. Their random numbers do not change the subscriptions and commands of a seed. */
 export class Payers {
   reloads = 0;
+  savedCards = 0;
   /** The ends of update pages. */
   readonly ends: Record<PageEnd, number> = {
     paid: 0,
@@ -112,6 +113,10 @@ export class Payers {
       withinMs: DEFINITE_WITHIN_MS,
       betweenLooksMs: BETWEEN_LOOKS_MS,
       card,
+      takesSavedCard: () => {
+        this.savedCards += 1;
+        return true;
+      },
       nextCard,
       reloadsBrokenPage: () => random.isTrue(0.5),
       onRepeat: () => (this.reloads += 1),

@@ -16,6 +16,8 @@ export interface RetryingPayerOptions {
   readonly onRepeat?: () => void;
   /** Default: the card that pays. */
   readonly card?: TypedCard;
+  /** Called once if the page offers a saved card. Default: takes `card`. */
+  readonly takesSavedCard?: () => boolean;
   /** The card after a decline. Null: the payer gives up. Default: the same card again. */
   readonly nextCard?: () => TypedCard | null;
   /** Called on the page of the bank (3D Secure). Default: completes. */
@@ -101,6 +103,11 @@ class RetryingPayer {
     const toBank = page.links.find(({ text }) => text === 'Continue to your bank');
     if (toBank !== undefined && !this.avoidsBank) return openPage(toBank.url, this.browser);
     if (page.forms.length === 0) return page;
+    const saved = page.forms.find(({ action }) => /\/saved\/pmt_/.test(action));
+    if (saved && !this.hasGivenCard && this.options.takesSavedCard?.()) {
+      this.hasGivenCard = true;
+      return submitForm(page, saved, {});
+    }
     this.hasGivenCard = true;
     // Above the card form there may be the form that leads to the bank.
     const forms = this.avoidsBank ? page.forms.slice(-1) : page.forms;
