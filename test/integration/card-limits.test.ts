@@ -1,7 +1,9 @@
 import { and, asc, eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { NOTHING_FOUND } from '../../activities/repair/sweep.ts';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
-import { paymentAttempts } from '../../db/schema/payments.ts';
+import { hasValues } from '../../db/repositories/records.ts';
+import { paymentAttempts, paymentIntents } from '../../db/schema/payments.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { ApiRefusal } from '../../tools/scripts/client/merchant-client.ts';
 import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
@@ -125,6 +127,14 @@ describe('the limits of a card', () => {
         await post('/payments/charge-tokenised-pm', { pmId, customerId, ...charge }),
       ).toMatchObject({ status: 'SUCCESS' });
       expect(await env.state(first)).toEqual(states[0]);
+      // No sweep charges what was refused.
+      const oneTime = { merchantId: env.merchantId, kind: 'one_time' } as const;
+      const refusedIntents = () =>
+        env.db
+          .select({ status: paymentIntents.status })
+          .from(paymentIntents)
+          .where(hasValues(paymentIntents, oneTime));
+      expect(await refusedIntents()).toEqual([{ status: 'CANCELLED' }]);
 
       // What is left of a day of declines: every attempt is at least 24 h after the third before it.
       await env.advance(testClockId, END);
@@ -134,6 +144,10 @@ describe('the limits of a card', () => {
         expect(at - (instants[index - 3] ?? 0)).toBeGreaterThanOrEqual(24 * HOUR);
       }
       expect(declined).toHaveLength(10);
+      expect(await env.activities.sweep({ nowAt: Date.now(), lookBackMs: 0 })).toEqual(
+        NOTHING_FOUND,
+      );
+      expect(await refusedIntents()).toEqual([{ status: 'CANCELLED' }]);
     },
   );
 

@@ -18,7 +18,7 @@ import type { Attempt } from '../subscriptions/attempts.ts';
 import type { Settlement } from '../../../domain/settlement.ts';
 import { businessNow } from '../subscriptions/business-time.ts';
 import { appendIntentEvent } from './events.ts';
-import { attemptsOf, findIntent, lockIntent } from './orders.ts';
+import { attemptsOf, findIntent, lockIntent, withdrawPayment } from './orders.ts';
 import { setMethodLive } from '../customers/payment-methods.ts';
 import { findRefund, refundOutcomeOf } from './refunds.ts';
 
@@ -57,10 +57,12 @@ export async function openPaymentAttempt(
   } catch (error) {
     if (!(error instanceof CardLimitReached)) throw error;
     // A payer may use another card.
-    const outcome: PaymentOutcome = order.token
-      ? { kind: 'declined', errorCode: 'limit_exceeded' }
-      : { kind: 'refused', ...limitRefusal(error.limit) };
-    return { kind: 'refused', outcome };
+    if (order.token) {
+      return { kind: 'refused', outcome: { kind: 'declined', errorCode: 'limit_exceeded' } };
+    }
+    // Or a sweep would charge it as soon as the limits allow.
+    await withdrawPayment(db, order);
+    return { kind: 'refused', outcome: { kind: 'refused', ...limitRefusal(error.limit) } };
   }
 }
 
