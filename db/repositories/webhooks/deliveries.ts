@@ -56,6 +56,7 @@ export async function recordDeliveries(
         at timestamptz, "nextAttemptAt" timestamptz, "httpStatus" int, error text, "durationMs" int,
         answer text, "updatedAt" timestamptz)
       where c.merchant_id = ${merchantId} and c.id = ${configId}
+      limit ${attempts.length} -- tells Postgres that they are few
     ), recorded as (
       update webhook_delivery d
       set attempts = r.attempts, state = r.state, next_attempt_at = coalesce(r."nextAttemptAt", r.at),
@@ -65,7 +66,8 @@ export async function recordDeliveries(
         answer = case when r.state = 'DELIVERED' then r.answer end
       from attempt r
       where r.counts and d.merchant_id = ${merchantId} and d.config_id = ${configId}
-        and d.event_id = r."eventId" and d.state = 'PENDING' and d.attempts = r.attempts - 1
+        -- Not by the state, or outdated statistics make Postgres read every pending delivery.
+        and d.event_id = r."eventId" and d.settled_at is null and d.attempts = r.attempts - 1
       returning r.*
     ), logged as (
       insert into webhook_attempt (merchant_id, event_id, config_id, attempt, is_manual, at, http_status,
@@ -76,8 +78,8 @@ export async function recordDeliveries(
     ), released as (
       select "eventId", "claimedUntil" from attempt where not counts
       union all
-      select * from jsonb_to_recordset(${JSON.stringify(releasedRows)}::text::jsonb) as r (
-        "eventId" text, "claimedUntil" timestamptz)
+      (select * from jsonb_to_recordset(${JSON.stringify(releasedRows)}::text::jsonb) as r (
+        "eventId" text, "claimedUntil" timestamptz) limit ${released.length})
     )
     update webhook_delivery d set claimed_until = null
     from released r

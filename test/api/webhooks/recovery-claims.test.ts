@@ -1,6 +1,9 @@
 import { sql } from 'drizzle-orm';
 import { expect } from 'vitest';
 import { claimForEndpoint } from '../../../db/repositories/webhooks/claims.ts';
+import { recordDeliveries } from '../../../db/repositories/webhooks/deliveries.ts';
+import { webhookDeliveries } from '../../../db/schema/webhooks.ts';
+import { hasValues } from '../../../db/repositories/records.ts';
 import { test } from '../../support/api-environment.ts';
 
 const EVENTS = 3_000;
@@ -8,7 +11,7 @@ const CLAIM = { claimMs: 45_000, batches: 16, resentBatches: 4, mayProbe: false 
 /** A claim that reads every pending delivery once reads 3,000 rows. */
 const ROWS_MAX = 300;
 
-test('a claim from a recovery reads few rows, also when the statistics are older than the recovery [D-56]', async ({
+test('a claim from a recovery and its record read few rows, also when the statistics are older than the recovery [D-56]', async ({
   api,
 }) => {
   const { merchantId } = api.merchant;
@@ -37,6 +40,13 @@ test('a claim from a recovery reads few rows, also when the statistics are older
   const { claim, rows } = await api.db.transaction(async (tx) => {
     const ref = { merchantId, configId };
     const claimed = await claimForEndpoint(tx, ref, { ...CLAIM, nowAt: Date.now() + 60_000 });
+    const attempts = claimed!.batches.flat().map((delivery) => ({
+      ...delivery,
+      ...{ updatedAt: claimed!.endpoint.updatedAt, isManual: true, at: Date.now(), durationMs: 1 },
+      ...({ attempts: 1, state: 'DELIVERED', nextAttemptAt: null, httpStatus: 200 } as const),
+      ...{ error: null, answer: null },
+    }));
+    await recordDeliveries(tx, ref, attempts, []);
     const [read] = await tx.execute<{ rows: number }>(sql`
       select (seq_tup_read + idx_tup_fetch)::int as rows
       from pg_stat_xact_user_tables where relname = 'webhook_delivery'`);
@@ -48,5 +58,7 @@ test('a claim from a recovery reads few rows, also when the statistics are older
     ['evt_0000000000000000000020'],
     ['evt_0000000000000000000030'],
   ]);
+  const delivered = hasValues(webhookDeliveries, { merchantId, configId, state: 'DELIVERED' });
+  expect(await api.db.$count(webhookDeliveries, delivered)).toBe(4);
   expect(rows).toBeLessThan(ROWS_MAX);
 });
