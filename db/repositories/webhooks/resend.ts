@@ -16,6 +16,8 @@ export type MissedKind = (typeof MISSED_KINDS)[number];
 
 /** Most events that one recovery sends: the oldest ones. */
 export const RECOVERED_MAX = 100_000;
+/** Most events of one statement, which has 15 s. */
+const RECOVERED_AT_ONCE = 25_000;
 
 export interface RecoveryRequest extends EndpointRef {
   recoveryId: string;
@@ -27,8 +29,8 @@ export interface RecoveryRequest extends EndpointRef {
 }
 
 /**
- * Makes what an endpoint missed pending again, in one statement, so that a killed process leaves nothing half done. Null
- * for an unknown configuration, `inactive` for one to which nothing is sent.
+ * Makes what an endpoint missed pending again, in the caller's transaction, so that a killed process leaves nothing half
+ * done. Null for an unknown configuration, `inactive` for one to which nothing is sent.
  */
 export async function recoverMissed(
   tx: Db,
@@ -37,7 +39,12 @@ export async function recoverMissed(
   const { merchantId, configId, recoveryId: id, kinds, sinceAt, untilAt, at: createdAt } = request;
   const isActive = await lockActiveConfig(tx, request);
   if (isActive !== true) return isActive === null ? null : 'inactive';
-  const events = await sendAgain(tx, request, missedEvents(request), id);
+  let events = 0;
+  let chosen: number;
+  do {
+    chosen = await sendAgain(tx, request, missedEvents(request, events), id);
+    events += chosen;
+  } while (chosen === RECOVERED_AT_ONCE && events < RECOVERED_MAX);
   // Only then no missing event is left. Later ones have a delivery.
   if (kinds.includes('missing') && untilAt >= createdAt && events < RECOVERED_MAX) {
     await tx
@@ -86,22 +93,29 @@ export async function resendEvent(
   return ids.length > 0 ? ids : 'inactive';
 }
 
-/** SQL of the events that an endpoint missed, oldest first. */
-function missedEvents({ merchantId, configId, sinceAt, untilAt, kinds }: RecoveryRequest): SQL {
+/** SQL of the next events that an endpoint missed, oldest first, after `before` ones that are pending again. */
+function missedEvents(
+  { merchantId, configId, sinceAt, untilAt, kinds }: RecoveryRequest,
+  before: number,
+): SQL {
   const states = kinds.filter((kind) => kind !== 'missing').map((kind) => kind.toUpperCase());
-  return sql`select e.id, e.stream_id, e.sequence, d.state,
-      row_number() over (order by e.inserted_at, e.stream_id, e.sequence) as rank
-    from webhook_config c
-    join outbox_event e on e.merchant_id = c.merchant_id
-      and e.inserted_at >= ${timestamp(sinceAt)} and e.inserted_at < ${timestamp(untilAt)}
-      and e.body_deleted_at is null
-    left join webhook_delivery d on d.merchant_id = e.merchant_id and d.event_id = e.id and d.config_id = c.id
+  return sql`select e.id, e.stream_id, e.sequence, e.state,
+      ${before}::int + row_number() over (order by e.inserted_at, e.stream_id, e.sequence) as rank
+    from webhook_config c cross join lateral (
+      select e.id, e.stream_id, e.sequence, e.type, e.inserted_at, (
+        -- Not a join: by outdated statistics, 100,000 events would take minutes.
+        select d.state from webhook_delivery d
+        where d.merchant_id = e.merchant_id and d.event_id = e.id and d.config_id = c.id) as state
+      from outbox_event e
+      where e.merchant_id = c.merchant_id and e.body_deleted_at is null
+        and e.inserted_at >= ${timestamp(sinceAt)} and e.inserted_at < ${timestamp(untilAt)}
+      offset 0) e
     where c.merchant_id = ${merchantId} and c.id = ${configId}
-      and case when d.state is null
+      and case when e.state is null
         then ${kinds.includes('missing')} and e.type = any (c.event_types) and e.stream_id <> c.id
-        else d.state = any (string_to_array(${states.join(',')}, ',')) end
+        else e.state = any (string_to_array(${states.join(',')}, ',')) end
     order by e.inserted_at, e.stream_id, e.sequence
-    limit ${RECOVERED_MAX}`;
+    limit ${RECOVERED_AT_ONCE}`;
 }
 
 /**
@@ -118,9 +132,10 @@ async function sendAgain(
     with chosen as materialized (${events}), logged as (
       insert into webhook_attempt (merchant_id, event_id, config_id, attempt, is_manual, at, http_status, error,
         duration_ms, answer, next_attempt_at)
-      select d.merchant_id, ${DELIVERED} from webhook_delivery d
-      where d.merchant_id = ${merchantId} and d.config_id = ${configId}
-        and d.event_id in (select id from chosen where state = 'DELIVERED')
+      select ${merchantId}, ${DELIVERED} from chosen c cross join lateral (
+        select * from webhook_delivery d
+        where d.merchant_id = ${merchantId} and d.event_id = c.id and d.config_id = ${configId} limit 1) d
+      where c.state = 'DELIVERED'
     ), pending as (
       insert into webhook_delivery as d (merchant_id, event_id, config_id, stream_id, sequence, state, is_resent,
         next_attempt_at, recovery_id)
