@@ -42,9 +42,16 @@ test('a claim from a recovery and its record read few rows, also when the statis
     const claimed = await claimForEndpoint(tx, ref, { ...CLAIM, nowAt: Date.now() + 60_000 });
     const attempts = claimed!.batches.flat().map((delivery) => ({
       ...delivery,
-      ...{ updatedAt: claimed!.endpoint.updatedAt, isManual: true, at: Date.now(), durationMs: 1 },
-      ...({ attempts: 1, state: 'DELIVERED', nextAttemptAt: null, httpStatus: 200 } as const),
-      ...{ error: null, answer: null },
+      updatedAt: claimed!.endpoint.updatedAt,
+      attempts: 1,
+      isManual: true,
+      at: Date.now(),
+      state: 'DELIVERED' as const,
+      nextAttemptAt: null,
+      httpStatus: 200,
+      error: null,
+      durationMs: 1,
+      answer: null,
     }));
     await recordDeliveries(tx, ref, attempts, []);
     const [read] = await tx.execute<{ rows: number }>(sql`
