@@ -98,6 +98,11 @@ function subjectOf(type: string, object: StripeFields, before: StripeFields | nu
       const customer = idOf(object['customer']) ?? idOf(before?.['customer']);
       return { kind: 'method', gatewayMethodId: customer === null ? id : `${customer}/${id}` };
     }
+    case 'mandate': {
+      // A mandate that ended may have taken its payment method along.
+      const method = idOf(object['payment_method']);
+      return method === null ? IGNORED : { kind: 'method', gatewayMethodId: method };
+    }
     case 'checkout.session': {
       const session = textOf(object['client_reference_id']);
       const isEntered = type === 'checkout.session.completed' && object['mode'] === 'setup';

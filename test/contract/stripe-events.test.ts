@@ -9,6 +9,7 @@ import {
   submitCard,
   WEBHOOK_SECRET,
 } from '../support/stripe.ts';
+import { readEvents } from '../../gateways/stripe/events.ts';
 import type { ReceivedEvent, StripeWorld } from '../support/stripe.ts';
 
 /** Stripe's adapter reads inbound events, and looks up the objects that the events name. */
@@ -146,6 +147,32 @@ describe('a look-up at Stripe', () => {
       dispute: { ...found, status: 'LOST' },
     });
     expect(await gateway.lookupDispute?.('du_none')).toEqual({ kind: 'absent' });
+  });
+
+  it('finds a warning of fraud, and reports an unknown id as absent', async ({ world }) => {
+    const gateway = gatewayOf(world);
+    const { chargeId, gatewayChargeId } = await payment(world);
+    const { warningId } = await world.control('POST', 'fraud-warnings', { chargeId });
+    const id = String(warningId);
+    expect(read(gateway, await lastEvent(world, id, 1))).toMatchObject([
+      { kind: 'fraud_warning', gatewayWarningId: id, gatewayChargeId },
+    ]);
+    const fraudType = 'made_with_stolen_card';
+    expect(await gateway.lookupFraudWarning?.(id)).toEqual({
+      kind: 'found',
+      gatewayChargeId,
+      fraudType,
+    });
+    expect(await gateway.lookupFraudWarning?.('issfr_none')).toEqual({ kind: 'absent' });
+  });
+
+  it('re-reads the payment method of a mandate that changed', () => {
+    const object = { object: 'mandate', id: 'mandate_1', payment_method: 'pm_1' };
+    const payload = JSON.stringify({ id: 'evt_1', type: 'mandate.updated', data: { object } });
+    const header = Stripe.webhooks.generateTestHeaderString({ payload, secret: WEBHOOK_SECRET });
+    expect(readEvents([WEBHOOK_SECRET], Buffer.from(payload), header)).toEqual([
+      { eventId: 'evt_1', type: 'mandate.updated', kind: 'method', gatewayMethodId: 'pm_1' },
+    ]);
   });
 
   it('finds a card with the details of a network update, and reports a detached card as removed', async ({
