@@ -135,7 +135,7 @@ test('the verifier checks every invariant and finds nothing wrong in correct boo
     ]),
   });
   expect(wrongOf(results)).toEqual([]);
-  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  expect(results.map(({ invariant }) => invariant)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
   expect(results.filter(({ counted }) => counted === null || counted === 0)).toEqual([]);
 });
 
@@ -342,6 +342,20 @@ const DAMAGES: Damage[] = [
     found: [
       /^5: in_\w+ is SUCCESS and has 0 intent.success events$/,
       /^5: in_\w+ has 2 intent.created events$/,
+    ],
+  },
+  {
+    name: 'an eleventh decline of one card in 24 h',
+    damage: `insert into payment_intent select (jsonb_populate_record(i, '{"id": "in_eleven", "kind": "tokenised",
+        "status": "FAILED", "subscription_id": null, "cycle_number": null, "succeeded_at": null}')).*
+      from payment_intent i where id = ${SECOND_PAID};
+      insert into payment_attempt select (jsonb_populate_record(a, jsonb_build_object('id', 'att_eleven' || n,
+        'intent_id', 'in_eleven', 'attempt_number', n, 'gateway_key', 'charge:in_eleven:' || n, 'state', 'DECLINED',
+        'gateway_charge_id', null, 'error_code', 'card_declined', 'created_at', a.created_at + n * interval '2 hours'))).*
+      from payment_attempt a, generate_series(1, 11) n where intent_id = ${SECOND_PAID}`,
+    found: [
+      /^5: in_eleven has 0 intent.created events$/,
+      /^11: charge:in_eleven:11 is unpaid attempt 11 on pmt_\w+ in 24 h, 11 in 30 days$/,
     ],
   },
   {

@@ -11,6 +11,8 @@ import type { World } from './world.ts';
 export const TALLY = {
   commands: 0,
   charges: 0,
+  paid: 0,
+  limited: 0,
   crashes: 0,
   zombies: 0,
   'lost results': 0,

@@ -44,7 +44,7 @@ export async function openSandbox({ databaseUrl }: GatewayPlaces) {
     cards: `${PAY} 4000000000000341 4000000000000002 4242424242424241`,
     account: async () => ({ gateway, secretKey: null }),
     enterCard: async (_: PaymentGateway, { session, number }: Card) => {
-      const fields = { name: 'Ada', number, expiry: '12/34', cvc: '123', session };
+      const fields = { name: 'Ada', number, expiry: '12/99', cvc: '123', session };
       return post(`${url}/tokenise`, { ...fields, return_url: `${RETURN_ORIGIN}/back` });
     },
     declineNext: (subscriptionId: string, code: string, count: number) =>

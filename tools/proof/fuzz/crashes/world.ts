@@ -12,9 +12,9 @@ import { createDb } from '../../../../db/client.ts';
 import type { Db } from '../../../../db/client.ts';
 import { changeGateway } from '../../../../db/repositories/merchants/gateways.ts';
 import { merchants } from '../../../../db/schema/merchants.ts';
+import type { MerchantSettings } from '../../../../db/schema/merchants.ts';
 import { newId } from '../../../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../../../domain/retry-plan.ts';
-import type { RetryPlan } from '../../../../domain/retry-plan.ts';
 import { RenewalPlaces } from '../../../../domain/subscription/renewal-places.ts';
 import { accountBinding } from '../../../../gateways/merchant-gateways.ts';
 import type { PaymentGateway } from '../../../../gateways/port.ts';
@@ -36,16 +36,22 @@ export interface WorldOptions extends GatewayPlaces {
 
 const HOUR_MS = 3_600_000;
 /** One merchant for each. */
-const RETRY_PLANS: readonly RetryPlan[] = [
-  DEFAULT_RETRY_PLAN,
-  { delaysMs: [HOUR_MS, 30 * HOUR_MS], afterExhausted: 'end' },
+const SETTINGS: readonly MerchantSettings[] = [
+  { retryPlan: DEFAULT_RETRY_PLAN },
   {
-    delaysMs: [2 * HOUR_MS, 5 * HOUR_MS],
-    afterExhausted: 'stay_unpaid',
-    unpaidFrom: 'retries_exhausted',
+    retryPlan: { delaysMs: [HOUR_MS, 30 * HOUR_MS], afterExhausted: 'end' },
+    cardLimits: { perDay: 1, per30Days: 2 },
+  },
+  {
+    retryPlan: {
+      delaysMs: [2 * HOUR_MS, 5 * HOUR_MS],
+      afterExhausted: 'stay_unpaid',
+      unpaidFrom: 'retries_exhausted',
+    },
+    cardLimits: { perDay: 1, per30Days: 15 },
   },
 ];
-export const MERCHANTS = RETRY_PLANS.length;
+export const MERCHANTS = SETTINGS.length;
 
 export type World = Awaited<ReturnType<typeof openWorld>>;
 
@@ -85,12 +91,19 @@ export async function openWorld(options: WorldOptions) {
     begin: async (): Promise<string[]> => {
       await empty(admin);
       gateways.clear();
-      for (const retryPlan of RETRY_PLANS) {
+      for (const settings of SETTINGS) {
         const { gateway, secretKey } = await server.account();
-        const merchantId = await newMerchant(own.db, sealing, retryPlan, { gateway, secretKey });
+        const merchantId = await newMerchant(own.db, sealing, settings, { gateway, secretKey });
         gateways.set(merchantId, gateway);
       }
       return [...gateways.keys()];
+    },
+    /** The paid attempts, and those that waited because of the limits of their card. */
+    counts: async () => {
+      const [row] = await admin<{ paid: number; limited: number }[]>`
+        select (select count(*)::int from payment_attempt where state = 'SUCCEEDED') as paid,
+          (select count(*)::int from subscription_entry where kind = 'limited') as limited`;
+      return row ?? { paid: 0, limited: 0 };
     },
     enterCard: server.enterCard,
     declineNext: server.declineNext,
@@ -119,7 +132,7 @@ async function empty(sql: postgres.Sql): Promise<void> {
 async function newMerchant(
   db: Db,
   sealing: Sealing,
-  retryPlan: RetryPlan,
+  settings: MerchantSettings,
   { gateway: { name }, secretKey }: { gateway: PaymentGateway; secretKey: string | null },
 ): Promise<string> {
   const [nowAt, mode] = [Date.now(), 'test' as const];
@@ -128,7 +141,7 @@ async function newMerchant(
     id: merchantId,
     name: 'Fuzz',
     mode,
-    settings: { retryPlan },
+    settings,
     createdAt: nowAt,
   };
   await db.insert(merchants).values(merchant);
