@@ -63,7 +63,8 @@ function limitOf(attemptsAt: readonly number[], attempts: number, hours: number)
 
 export function limitText({ attempts, hours }: Omit<ReachedLimit, 'untilAt'>): string {
   const time = hours === 24 ? '24 h' : `${hours / 24} days`;
-  return `its card has ${attempts} unpaid attempts in ${time}, the most allowed`;
+  const unpaid = attempts === 1 ? '1 unpaid attempt' : `${attempts} unpaid attempts`;
+  return `its card has ${unpaid} in ${time}, the most allowed`;
 }
 
 export function limitRefusal(limit: ReachedLimit): RefusalReason {

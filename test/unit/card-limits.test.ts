@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
-import { DEFAULT_CARD_LIMITS, limitReached } from '../../domain/card-limits.ts';
+import { DEFAULT_CARD_LIMITS, limitReached, limitText } from '../../domain/card-limits.ts';
 import type { CardLimits } from '../../domain/card-limits.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
@@ -81,6 +81,15 @@ function runAll(lives: readonly Simulation[], end: number): void {
   }
   throw new Error('the lives do not end');
 }
+
+test('the text of a limit says how many attempts, and in which time', () => {
+  expect(limitText({ attempts: 1, hours: 24 })).toBe(
+    'its card has 1 unpaid attempt in 24 h, the most allowed',
+  );
+  expect(limitText({ attempts: 15, hours: 720 })).toBe(
+    'its card has 15 unpaid attempts in 30 days, the most allowed',
+  );
+});
 
 describe('a subscription whose card has reached a limit', () => {
   test('waits with a renewal until the oldest attempt of another one is 24 h old, and says why [D-30]', () => {
