@@ -26,35 +26,26 @@ export async function rulesInHistory(
     partition by payment_method_id order by created_at
     range between ${sql.raw(`interval '${time}'`)} - interval '1 ms' preceding
       and interval '1 ms' preceding), 0)`;
-  const [row] = await db.execute<{ [Name in keyof RulesInHistory]: string }>(sql`
+  const [row] = await db.execute<RulesInHistory & Record<string, unknown>>(sql`
     with attempt as (
-      select trigger, created_at, error_code, lag(error_code) over on_intent as code_before,
-        lag(advice) over on_intent as advised,
-        payment_method_id = lag(payment_method_id) over on_intent as is_same_card,
+      select created_at, lag(error_code) over on_intent as code_before, lag(advice) over on_intent as advised,
+        trigger = 'automatic_retry' and payment_method_id = lag(payment_method_id) over on_intent as is_retry,
         ${unpaidIn('24 hours')} as in_a_day, ${unpaidIn('30 days')} as in_30_days
       from payment_attempt
       where merchant_id = ${merchantId} and settled_by is distinct from 'void'
         and created_at >= ${timestamp(sinceAt)}
       window on_intent as (partition by intent_id order by attempt_number)
-    ), automatic as (
-      select *, trigger = 'automatic_retry' and is_same_card as is_retry from attempt
     )
-    select count(*) as attempts,
-      count(*) filter (where is_retry and (code_before in ${listed(STOPS_RETRIES)}
-        or advised ->> 'kind' in ${listed(STOPPING_ADVICE)})) as stopped,
-      count(*) filter (where is_retry and advised ->> 'kind' = 'not_before'
-        and extract(epoch from created_at) * 1000 < (advised ->> 'at')::numeric) as moved,
-      count(*) filter (where in_a_day >= ${limits.perDay} or in_30_days >= ${limits.per30Days})
+    select count(*)::int as attempts,
+      (count(*) filter (where is_retry and (code_before in ${listed(STOPS_RETRIES)}
+        or advised ->> 'kind' in ${listed(STOPPING_ADVICE)})))::int as stopped,
+      (count(*) filter (where is_retry and advised ->> 'kind' = 'not_before'
+        and extract(epoch from created_at) * 1000 < (advised ->> 'at')::numeric))::int as moved,
+      (count(*) filter (where in_a_day >= ${limits.perDay} or in_30_days >= ${limits.per30Days}))::int
         as limited
-    from automatic`);
+    from attempt`);
   if (!row) throw new Error('no row');
-  const { attempts, stopped, moved, limited } = row;
-  return {
-    attempts: Number(attempts),
-    stopped: Number(stopped),
-    moved: Number(moved),
-    limited: Number(limited),
-  };
+  return row;
 }
 
 export function historyLines(days: number, rules: RulesInHistory): string[] {

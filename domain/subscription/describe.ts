@@ -9,6 +9,7 @@ import { cancelAt, isDunned, nextAmountMinor, nextPaymentAt, resumeAt } from './
 import type { SubscriptionState } from './state.ts';
 import type { Terms } from './terms.ts';
 import { validateCommand } from './validate-command.ts';
+import type { SubscriptionStatus } from './status.ts';
 
 /** A signal that was refused, because its argument is invalid or the status does not allow it. */
 export interface RefusedSignal {
@@ -148,9 +149,7 @@ function sentence(state: SubscriptionState): string {
   const when = nextAt === null ? '' : toMinute(nextAt);
   const cycle = state.cyclesCharged + 1;
   const amount = formatAmount(nextAmountMinor(state), state.terms.currency);
-  // The sentence about a declined cycle is the same in TRIALING, ACTIVE and UNPAID.
-  const isWaiting = isDunned(state) && state.owed?.attempts === 0;
-  switch (isWaiting ? 'ACTIVE' : isDunned(state) ? 'UNPAID' : state.status) {
+  switch (statusOfSentence(state)) {
     case 'CREATED':
       return `waiting for the payer until ${toMinute(state.checkoutExpiresAt)}`;
     case 'TRIALING':
@@ -168,4 +167,11 @@ function sentence(state: SubscriptionState): string {
     case 'ENDED':
       return `ended (${state.endReason ?? 'no reason recorded'})`;
   }
+}
+
+/** The sentence about a declined cycle is the same in TRIALING, ACTIVE and UNPAID. */
+function statusOfSentence(state: SubscriptionState): SubscriptionStatus {
+  if (!isDunned(state)) return state.status;
+  // Without an attempt the cycle was not declined: it waits because of the limits of its card.
+  return state.owed?.attempts === 0 ? 'ACTIVE' : 'UNPAID';
 }

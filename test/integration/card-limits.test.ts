@@ -86,7 +86,7 @@ describe('the limits of a card', () => {
       const card = await onOneCard(env, shop, 2, { perDay: 3 });
       const { testClockId, pmId, customerId } = card;
       const [first, second] = card.refs as [SubscriptionRef, SubscriptionRef];
-      // At the due time, once or twice, then after 4 h.
+      // Two attempts at the due time, and the third 4 h later.
       await card.decline(first, 9);
       await card.decline(second, 9);
       await env.advance(testClockId, DUE + 5 * HOUR);
@@ -127,7 +127,7 @@ describe('the limits of a card', () => {
         await post('/payments/charge-tokenised-pm', { pmId, customerId, ...charge }),
       ).toMatchObject({ status: 'SUCCESS' });
       expect(await env.state(first)).toEqual(states[0]);
-      // No sweep charges what was refused.
+      // The refused charge is withdrawn, because a sweep would otherwise make it later.
       const oneTime = { merchantId: env.merchantId, kind: 'one_time' } as const;
       const refusedIntents = () =>
         env.db
@@ -136,7 +136,7 @@ describe('the limits of a card', () => {
           .where(hasValues(paymentIntents, oneTime));
       expect(await refusedIntents()).toEqual([{ status: 'CANCELLED' }]);
 
-      // What is left of a day of declines: every attempt is at least 24 h after the third before it.
+      // No four declines are within 24 h.
       await env.advance(testClockId, END);
       const declined = (await attemptsOn(env, pmId)).filter((line) => line.endsWith('DECLINED'));
       const instants = declined.map((line) => Date.parse(line.slice(0, 24)));
