@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { DECLARATION_KINDS, DECLARATION_OUTCOMES } from '../domain/declaration.ts';
+import { LOCALES } from '../domain/locales.ts';
 import { DISPUTE_STATUSES } from '../domain/dispute.ts';
 import { PAYMENT_METHOD_KINDS } from '../domain/payment-method.ts';
 import { DECLINES } from '../domain/declines.ts';
@@ -129,6 +131,50 @@ export const disputeStatus = z.enum(DISPUTE_STATUSES).meta({
     'OPEN: the payer’s bank has not decided. WON: you keep the money. LOST: the payer keeps the money. CLOSED: the ' +
     'dispute ended without a decision about the money.',
 });
+
+/** In the list of declarations and in their events. */
+export const declarationFields = {
+  declarationId: id('dcl', 'declaration'),
+  kind: z.enum(DECLARATION_KINDS),
+  name: z.string().meta({ description: 'As the payer typed it, like the next two fields.' }),
+  email: z.string(),
+  reference: z.string().meta({
+    description: 'Names the contract: the id of a subscription or a payment, or your `receiptId`.',
+  }),
+  reason: z.string().nullable().meta({
+    description: 'The good cause of a cancellation; null for an ordinary one and for a withdrawal.',
+  }),
+  endDate: z.string().nullable().meta({
+    description: 'Day on which the payer wants the contract to end; null: as early as possible.',
+  }),
+  language: z.enum(LOCALES).meta({ description: 'Language of the page.' }),
+  declaredAt: epochMs('When it was declared, in real time.'),
+  outcome: z.enum([...DECLARATION_OUTCOMES, 'pending']).meta({
+    description:
+      'executed: the subscription ends, with its paid period after a cancellation. told: you decide. unmatched: no ' +
+      'contract has this reference and this e-mail address, or several have; you decide. pending: not looked at yet.',
+  }),
+  subscriptionId: id('sub', 'subscription that it names').nullable(),
+  intentId: id('in', 'payment intent that it names').nullable(),
+  isInWithdrawalPeriod: z.boolean().nullable().meta({
+    description: 'Whether a withdrawal came in time. Null if not known, and for a cancellation.',
+  }),
+  refunds: z
+    .array(
+      z.object({
+        xIntentId: id('in', 'payment intent'),
+        amount: minorAmount('What is left to refund.'),
+      }),
+    )
+    .meta({
+      description:
+        'Only of a withdrawal: what was paid. Each is a body of `POST /payments/merchant/refund`.',
+    }),
+};
+
+export const DeclarationAnswer = z
+  .object(declarationFields)
+  .meta({ id: 'Declaration', ...EXTENSION });
 
 const cardMetadata = z
   .object({

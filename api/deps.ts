@@ -7,6 +7,7 @@ import type { EventSenders, GatewayRegistry } from '../gateways/registry.ts';
 import type { Logger } from '../runtime/logger.ts';
 import type { Sealing } from '../runtime/sealing.ts';
 import type { CardPage } from '../temporal/cards.ts';
+import type { DeclarationRef } from '../temporal/declarations.ts';
 import type { GatewaySubjects } from '../temporal/gateway-subjects.ts';
 import type { Orders } from '../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
@@ -35,6 +36,8 @@ export interface ApiDeps {
   readonly orders: Pick<Orders, 'execute' | 'recheck'>;
   /** Submits a card that a payer entered, once for each token. */
   readonly submitCard: (page: CardPage, paymentToken: string) => Promise<CardOutcome>;
+  /** Handles a stored declaration in the background. Never throws: the sweep repeats it. */
+  readonly takeDeclaration: (ref: DeclarationRef) => void;
   readonly webhooks: Pick<WebhookQueues, 'wakeStream' | 'breakerClosed' | 'ping'>;
   readonly feedWaits: Pick<FeedWaits, 'poll'>;
   readonly gatewaySubjects: Pick<GatewaySubjects, 'wake'>;

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { createDb, createProbeDb, requireDirect } from '../db/client.ts';
 import { requireMigrated } from '../db/migrate.ts';
+import { declarationRows } from '../db/repositories/customers/declarations.ts';
 import { endpointsOf } from '../db/repositories/webhooks/deliveries.ts';
 import { missingPeppers } from '../db/repositories/merchants/credentials.ts';
 import { gatewayRows } from '../db/repositories/merchants/gateways.ts';
@@ -21,6 +22,7 @@ import { createSealing } from '../runtime/sealing.ts';
 import { startTracing, tracedRequest } from '../runtime/tracing.ts';
 import { announceReady, onShutdown } from '../runtime/shutdown.ts';
 import { submitCard } from '../temporal/cards.ts';
+import { declarationTaker } from '../temporal/declarations.ts';
 import { createGatewaySubjects } from '../temporal/gateway-subjects.ts';
 import { createOrders } from '../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../temporal/subscriptions/workflows.ts';
@@ -108,6 +110,10 @@ const workflows = createSubscriptionWorkflows({ ...onTemporal, rows: subscriptio
 const orders = createOrders({ ...onTemporal, rows: orderRows(db) });
 const starts = createWorkflowStarts((ref) => workflows.start(ref));
 const feedWaits = createFeedWaits();
+const webhooks = createWebhookQueues({
+  ...onTemporal,
+  endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
+});
 const app = createApp({
   db,
   feedWaits,
@@ -115,10 +121,13 @@ const app = createApp({
   starts,
   orders,
   submitCard: (page, paymentToken) => submitCard({ workflows, orders }, page, paymentToken),
-  webhooks: createWebhookQueues({
-    ...onTemporal,
-    endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
+  takeDeclaration: declarationTaker({
+    rows: declarationRows(db),
+    workflows,
+    wakeStream: (stream) => webhooks.wakeStream(stream),
+    logger,
   }),
+  webhooks,
   gatewaySubjects: createGatewaySubjects(onTemporal),
   logger,
   onAnswer: (labels, seconds) => metrics.observe('perennial_http_request_seconds', labels, seconds),

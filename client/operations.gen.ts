@@ -68,6 +68,8 @@ export interface Operations {
   createSetupMethod: { data: types.CreateSetupMethodData; answer: types.CreateSetupMethodResponse };
   /** Read a setup session. */
   getSetupMethod: { data: types.GetSetupMethodData; answer: types.GetSetupMethodResponse };
+  /** List what payers declared. */
+  listDeclarations: { data: types.ListDeclarationsData; answer: types.ListDeclarationsResponse };
   /** Read all events in an order that never changes. */
   getEvents: { data: types.GetEventsData; answer: types.GetEventsResponse };
   /** Read an event and its deliveries. */
@@ -139,6 +141,7 @@ export const OPERATIONS = {
   listRefunds: ['GET', '/refund', false],
   createSetupMethod: ['POST', '/setup-method/create', true],
   getSetupMethod: ['GET', '/setup-method/{setupMethodId}', false],
+  listDeclarations: ['GET', '/declarations', false],
   getEvents: ['GET', '/events', false],
   getEvent: ['GET', '/events/{eventId}', false],
   getEventDeliveries: ['GET', '/events/{eventId}/deliveries', false],

@@ -4,7 +4,7 @@ export type ClientOptions = {
     baseUrl: 'https://pay.example' | (string & {});
 };
 
-export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest;
+export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest | OnCancellationReceivedWebhookRequest | OnWithdrawalReceivedWebhookRequest;
 
 export type ErrorCode = 'bad_request' | 'operation_not_allowed' | 'resource_not_found' | 'payment_outcome_pending' | 'unauthorized' | 'read_only_credential' | 'route_not_found' | 'method_not_allowed' | 'idempotency_key_in_use' | 'cursor_expired' | 'event_expired' | 'idempotency_key_reused' | 'rate_limit_exceeded' | 'internal_server_error' | 'service_unavailable';
 
@@ -32,7 +32,9 @@ export type Event = ({
     eventType: 'account.charges_blocked' | 'account.charges_resumed';
 } & AccountEvent) | ({
     eventType: 'webhook.failing' | 'webhook.deactivated';
-} & EndpointEvent);
+} & EndpointEvent) | ({
+    eventType: 'cancellation.received' | 'withdrawal.received';
+} & DeclarationEvent);
 
 /**
  * Details of a payer. Every field is optional and is returned as given.
@@ -846,7 +848,7 @@ export type SimulatedStep = {
     };
 };
 
-export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated';
+export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received';
 
 export type SimulateSubscriptionAnswer = {
     data: Array<SimulatedStep>;
@@ -1649,6 +1651,76 @@ export type SetupMethod = {
     pmId?: string;
 };
 
+export type Declaration = {
+    /**
+     * Id of the declaration.
+     */
+    declarationId: string;
+    kind: 'cancellation' | 'withdrawal';
+    /**
+     * As the payer typed it, like the next two fields.
+     */
+    name: string;
+    email: string;
+    /**
+     * Names the contract: the id of a subscription or a payment, or your `receiptId`.
+     */
+    reference: string;
+    /**
+     * The good cause of a cancellation; null for an ordinary one and for a withdrawal.
+     */
+    reason: string | null;
+    /**
+     * Day on which the payer wants the contract to end; null: as early as possible.
+     */
+    endDate: string | null;
+    /**
+     * Language of the page.
+     */
+    language: 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
+    /**
+     * When it was declared, in real time. Epoch milliseconds.
+     */
+    declaredAt: number;
+    /**
+     * executed: the subscription ends, with its paid period after a cancellation. told: you decide. unmatched: no contract has this reference and this e-mail address, or several have; you decide. pending: not looked at yet.
+     */
+    outcome: 'executed' | 'told' | 'unmatched' | 'pending';
+    /**
+     * Id of the subscription that it names.
+     */
+    subscriptionId: string | null;
+    /**
+     * Id of the payment intent that it names.
+     */
+    intentId: string | null;
+    /**
+     * Whether a withdrawal came in time. Null if not known, and for a cancellation.
+     */
+    isInWithdrawalPeriod: boolean | null;
+    /**
+     * Only of a withdrawal: what was paid. Each is a body of `POST /payments/merchant/refund`.
+     */
+    refunds: Array<{
+        /**
+         * Id of the payment intent.
+         */
+        xIntentId: string;
+        /**
+         * What is left to refund. In the smallest currency unit.
+         */
+        amount: number;
+    }>;
+};
+
+export type ListDeclarationsAnswer = {
+    /**
+     * Newest first.
+     */
+    data: Array<Declaration>;
+    metadata: PageMetadata;
+};
+
 export type FeedEvent = {
     /**
      * Id of the event.
@@ -2055,6 +2127,27 @@ export type GetMerchantSettingsAnswer = {
         attemptDays: number;
     };
     /**
+     * What follows when a payer cancels or withdraws on your pages: `tell` sends you the event only, `execute` also ends the subscription where the payer may end it.
+     */
+    declarations: 'tell' | 'execute';
+    /**
+     * Days after the day of the contract in which a payer may withdraw.
+     */
+    withdrawalDays: number;
+    /**
+     * Pages without login, to which you link from your site.
+     */
+    declarationPages: {
+        /**
+         * Where your payers cancel.
+         */
+        cancellation: string;
+        /**
+         * Where your payers withdraw.
+         */
+        withdrawal: string;
+    };
+    /**
      * Limits of each API process.
      */
     limits: {
@@ -2159,7 +2252,7 @@ export type IntentEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning';
@@ -2269,7 +2362,7 @@ export type SubscriptionEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed';
@@ -2378,7 +2471,7 @@ export type SetupMethodEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'setup_method.success';
@@ -2413,7 +2506,7 @@ export type MethodUpdatedEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'setup_method.updated';
@@ -2445,7 +2538,7 @@ export type AccountEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'account.charges_blocked' | 'account.charges_resumed';
@@ -2473,7 +2566,7 @@ export type EndpointEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway and an endpoint.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'webhook.failing' | 'webhook.deactivated';
@@ -2497,6 +2590,81 @@ export type EndpointEvent = {
      * `endpoint_gone`: it answered 410. Only in webhook.deactivated.
      */
     deactivatedReason?: 'endpoint_gone' | 'failing_for_five_days';
+};
+
+export type DeclarationEvent = {
+    /**
+     * Id of the event; also the header `webhook-id`.
+     */
+    eventId: string;
+    /**
+     * Time of the event. For a subscription on a test clock: the time of the clock. Epoch milliseconds.
+     */
+    eventTime: number;
+    /**
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     */
+    sequence: number;
+    eventType: 'cancellation.received' | 'withdrawal.received';
+    /**
+     * Id of the declaration.
+     */
+    declarationId: string;
+    kind: 'cancellation' | 'withdrawal';
+    /**
+     * As the payer typed it, like the next two fields.
+     */
+    name: string;
+    email: string;
+    /**
+     * Names the contract: the id of a subscription or a payment, or your `receiptId`.
+     */
+    reference: string;
+    /**
+     * The good cause of a cancellation; null for an ordinary one and for a withdrawal.
+     */
+    reason: string | null;
+    /**
+     * Day on which the payer wants the contract to end; null: as early as possible.
+     */
+    endDate: string | null;
+    /**
+     * Language of the page.
+     */
+    language: 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
+    /**
+     * When it was declared, in real time. Epoch milliseconds.
+     */
+    declaredAt: number;
+    /**
+     * executed: the subscription ends, with its paid period after a cancellation. told: you decide. unmatched: no contract has this reference and this e-mail address, or several have; you decide. pending: not looked at yet.
+     */
+    outcome: 'executed' | 'told' | 'unmatched' | 'pending';
+    /**
+     * Id of the subscription that it names.
+     */
+    subscriptionId: string | null;
+    /**
+     * Id of the payment intent that it names.
+     */
+    intentId: string | null;
+    /**
+     * Whether a withdrawal came in time. Null if not known, and for a cancellation.
+     */
+    isInWithdrawalPeriod: boolean | null;
+    /**
+     * Only of a withdrawal: what was paid. Each is a body of `POST /payments/merchant/refund`.
+     */
+    refunds: Array<{
+        /**
+         * Id of the payment intent.
+         */
+        xIntentId: string;
+        /**
+         * What is left to refund. In the smallest currency unit.
+         */
+        amount: number;
+    }>;
 };
 
 /**
@@ -4508,6 +4676,68 @@ export type GetSetupMethodResponses = {
 
 export type GetSetupMethodResponse = GetSetupMethodResponses[keyof GetSetupMethodResponses];
 
+export type ListDeclarationsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * Maximum number of records on a page. Default: 50.
+         */
+        limit?: number;
+        /**
+         * `metadata.offset` of the previous page. Absent for the first page.
+         */
+        offset?: string;
+        /**
+         * Only records created at this instant or later. Epoch milliseconds.
+         */
+        startTime?: number;
+        /**
+         * Only records created before this instant. Epoch milliseconds.
+         */
+        endTime?: number;
+        /**
+         * Only declarations of this kind.
+         */
+        kind?: 'cancellation' | 'withdrawal';
+    };
+    url: '/declarations';
+};
+
+export type ListDeclarationsErrors = {
+    /**
+     * The request is refused.
+     */
+    400: Error;
+    /**
+     * The credentials are missing or not valid.
+     */
+    401: Error;
+    /**
+     * Too many requests. Wait before trying again.
+     */
+    429: Error;
+    /**
+     * Something went wrong on our side. Quote the Request-Id when you report it.
+     */
+    500: Error;
+    /**
+     * The service is not available at the moment. It is safe to repeat with the same key.
+     */
+    503: Error;
+};
+
+export type ListDeclarationsError = ListDeclarationsErrors[keyof ListDeclarationsErrors];
+
+export type ListDeclarationsResponses = {
+    /**
+     * A page of declarations.
+     */
+    200: ListDeclarationsAnswer;
+};
+
+export type ListDeclarationsResponse = ListDeclarationsResponses[keyof ListDeclarationsResponses];
+
 export type GetEventsData = {
     body?: never;
     path?: never;
@@ -4519,7 +4749,7 @@ export type GetEventsData = {
         /**
          * Only events of this type. Several are separated by commas.
          */
-        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated'>;
+        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received'>;
         /**
          * Only events of this subscription.
          */
@@ -5757,6 +5987,24 @@ export type OnWebhookDeactivatedWebhookPayload = EndpointEvent;
 export type OnWebhookDeactivatedWebhookRequest = {
     body: OnWebhookDeactivatedWebhookPayload;
     key: 'webhook.deactivated';
+    path?: never;
+    query?: never;
+};
+
+export type OnCancellationReceivedWebhookPayload = DeclarationEvent;
+
+export type OnCancellationReceivedWebhookRequest = {
+    body: OnCancellationReceivedWebhookPayload;
+    key: 'cancellation.received';
+    path?: never;
+    query?: never;
+};
+
+export type OnWithdrawalReceivedWebhookPayload = DeclarationEvent;
+
+export type OnWithdrawalReceivedWebhookRequest = {
+    body: OnWithdrawalReceivedWebhookPayload;
+    key: 'withdrawal.received';
     path?: never;
     query?: never;
 };

@@ -38,6 +38,8 @@ export const ACCOUNT_EVENT_TYPES = ['account.charges_blocked', 'account.charges_
 
 export const ENDPOINT_EVENT_TYPES = ['webhook.failing', 'webhook.deactivated'] as const;
 
+export const DECLARATION_EVENT_TYPES = ['cancellation.received', 'withdrawal.received'] as const;
+
 const SETUP_EVENT_TYPES = ['setup_method.success', 'setup_method.updated'] as const;
 
 export const EVENT_TYPES = [
@@ -46,13 +48,14 @@ export const EVENT_TYPES = [
   ...SETUP_EVENT_TYPES,
   ...ACCOUNT_EVENT_TYPES,
   ...ENDPOINT_EVENT_TYPES,
+  ...DECLARATION_EVENT_TYPES,
 ] as const;
 
 export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The numbered events of one subscription, payment, setup session, saved method, account at a gateway or endpoint. */
+/** The numbered events of one subscription, payment, setup session, saved method, account, endpoint or declaration. */
 export interface StreamRef {
   merchantId: string;
   streamId: string;
@@ -293,6 +296,15 @@ export function endpointEventBody(
     ...(deactivatesAt !== undefined && { deactivatesAt }),
     ...(reason !== undefined && { deactivatedReason: reason }),
   };
+}
+
+/** `facts`: as the list of declarations shows them. */
+export function declarationEventBody(
+  draft: { type: (typeof DECLARATION_EVENT_TYPES)[number]; at: number },
+  envelope: EventEnvelope,
+  facts: Record<string, unknown>,
+): Record<string, unknown> {
+  return { ...head(draft, envelope), ...facts };
 }
 
 export function subscriptionEventBody(

@@ -6,6 +6,7 @@ export const ID_PREFIXES = [
   'cmd', // command sent to a workflow
   'cs', // checkout session
   'cus', // customer
+  'dcl', // declaration of a payer
   'dlv', // webhook delivery
   'dp', // dispute
   'evt', // event

@@ -1,6 +1,7 @@
 /** Links of hosted pages. The token in the path is the payer's only credential. */
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import type { DeclarationKind } from '../domain/declaration.ts';
 import { base62, isId } from '../domain/ids.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
@@ -150,3 +151,13 @@ export const INTENT_PARAMETER = 'xpay_intent_id';
 
 /** Not below `/setup-method/`, where merchants read a session by its id. */
 export const setupMethodPath = (token: string): string => `/setup/${token}`;
+
+export const DECLARATION_PATHS = {
+  cancellation: 'cancel',
+  withdrawal: 'withdraw',
+} as const satisfies Record<DeclarationKind, string>;
+
+/** Returns the path on which a merchant's payers declare without login. Never changes: merchants link to it. */
+export function declarationPath(kind: DeclarationKind, merchantId: string): string {
+  return `/m/${merchantId}/${DECLARATION_PATHS[kind]}`;
+}

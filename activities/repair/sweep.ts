@@ -15,6 +15,7 @@ import {
   takeUnkeyedPayments,
   takeUnkeyedRefunds,
 } from '../../db/repositories/sweeps/queries.ts';
+import { declarationRows, takeDeclarations } from '../../db/repositories/customers/declarations.ts';
 import { takeUnhandled } from '../../db/repositories/gateway-events/events.ts';
 import {
   findChangedAccounts,
@@ -35,6 +36,7 @@ import { REPAIR_KINDS } from '../../db/schema/sweeps.ts';
 import type { RepairKind } from '../../db/schema/sweeps.ts';
 import type { Order } from '../../domain/order.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
+import { handleDeclaration } from '../../temporal/declarations.ts';
 import type { Orders } from '../../temporal/orders.ts';
 import type { SubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
 import { withoutQuery } from '../failures.ts';
@@ -113,6 +115,12 @@ export function createMaintenanceActivities(deps: ActivityDeps) {
       );
       await sweepKind('gatewayEvents', takeUnhandled, (subject) =>
         gatewaySubjects.ensureRunning(subject),
+      );
+      await sweepKind('declarations', takeDeclarations, (ref) =>
+        handleDeclaration(
+          { rows: declarationRows(db), workflows, wakeStream: (stream) => deps.wakeStream(stream) },
+          ref,
+        ),
       );
       await attempt(() => tellAccountChanges(deps, input.nowAt));
       await attempt(() => forgetExpiredKeys(db, input.nowAt, DELETED_LIMIT));

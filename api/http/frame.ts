@@ -4,6 +4,7 @@ import { parse as parseQuery } from 'node:querystring';
 import { DomainError } from '../../domain/errors.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkoutRoutes } from '../pages/checkout/page.tsx';
+import { declarationRoutes } from '../pages/declaration/routes.ts';
 import { linkPageRoutes } from '../pages/link/page.tsx';
 import { paymentPageRoutes } from '../pages/payment/page.tsx';
 import { setupMethodPageRoutes } from '../pages/setup-method/page.tsx';
@@ -19,6 +20,7 @@ import {
   getPaymentMethodTokens,
   updateCustomerDetails,
 } from '../routes/customers/routes.ts';
+import { getDeclarations } from '../routes/declarations/routes.ts';
 import { documentRoutes, healthRoutes, readDocument } from '../routes/documents/routes.ts';
 import { gatewayEventRoutes } from '../routes/gateway-events/routes.ts';
 import { getEvent, getEvents } from '../routes/events/routes.ts';
@@ -117,6 +119,7 @@ export const ROUTES: readonly Route[] = [
   getRefunds,
   createSetupMethod,
   getSetupMethod,
+  getDeclarations,
   getEvents,
   getEvent,
   getEventDeliveries,
@@ -189,6 +192,7 @@ export function createRouters(
   setupMethodPageRoutes(routes);
   updateMethodPageRoutes(routes);
   linkPageRoutes(routes);
+  declarationRoutes(routes);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
   const callLimits = createLimits(deps);

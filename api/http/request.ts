@@ -15,6 +15,13 @@ export interface Merchant {
   readonly isReadOnly: boolean;
 }
 
+/** The merchant of a hosted page. */
+export interface PageMerchant {
+  readonly id: string;
+  readonly name: string;
+  readonly settings: Pick<MerchantSettings, 'branding'>;
+}
+
 export interface RequestState {
   requestId: string;
   /** Method and path template of the matched route. Null until a route has matched. */
@@ -27,7 +34,7 @@ export interface RequestState {
   errorCode?: string;
   merchant?: Merchant;
   pageLocale?: Locale;
-  pageMerchant?: { readonly name: string; readonly settings: Pick<MerchantSettings, 'branding'> };
+  pageMerchant?: PageMerchant;
   /** The parsed JSON body; undefined if the request has none. */
   body?: unknown;
 }

@@ -2,6 +2,7 @@ import { interval } from '../routes/subscriptions/create.ts';
 import { z } from 'zod';
 import {
   ACCOUNT_EVENT_TYPES,
+  DECLARATION_EVENT_TYPES,
   ENDPOINT_EVENT_TYPES,
   EVENT_TYPES,
   INTENT_EVENT_TYPES,
@@ -16,6 +17,7 @@ import {
   count,
   currencyCode,
   declineCode,
+  declarationFields,
   declineMessage,
   disputeStatus,
   endReason,
@@ -74,6 +76,10 @@ const EVENTS: Readonly<Record<EventType, string>> = {
     'your other endpoints.',
   'webhook.deactivated':
     'One of your endpoints was deactivated: nothing is sent to it until you update it. Sent to your other endpoints.',
+  'cancellation.received':
+    'A payer declared a cancellation on your page without login. Its `outcome` says whether the subscription ends.',
+  'withdrawal.received':
+    'A payer declared a withdrawal on your page without login. Nothing was refunded: `refunds` has what was paid.',
   'setup_method.updated':
     'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
 };
@@ -102,7 +108,7 @@ const head = {
       description:
         'Number of the event, from 1, counted over all event types of one subscription. An intent or a setup ' +
         'session without a subscription has a count of its own, and so have the changes of a payment method, an ' +
-        'account at a gateway and an endpoint.',
+        'account at a gateway, an endpoint and a declaration that names no contract.',
     }),
 };
 
@@ -262,7 +268,17 @@ const EndpointEvent = z.object({
   ),
 });
 
+const DeclarationEvent = z.object({
+  ...head,
+  eventType: z.enum(DECLARATION_EVENT_TYPES),
+  ...declarationFields,
+});
+
+const DECLARATION = DeclarationEvent.meta({ id: 'DeclarationEvent', ...EXTENSION });
+
 const EVENT_BODIES = {
+  cancellation: DECLARATION,
+  withdrawal: DECLARATION,
   account: AccountEvent.meta({ id: 'AccountEvent', ...EXTENSION }),
   webhook: EndpointEvent.meta({ id: 'EndpointEvent', ...EXTENSION }),
   intent: IntentEvent.meta({ id: 'IntentEvent' }),

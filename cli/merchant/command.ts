@@ -17,7 +17,13 @@ import {
 } from './credentials.ts';
 import { COMPANIES, PROCESSOR_NAMES, PROCESSORS } from '../../gateways/processors.ts';
 import { createSealing } from '../../runtime/sealing.ts';
-import { addChargingOptions, settingsChanges, settingsLines, shownSettings } from './configure.ts';
+import {
+  addChargingOptions,
+  addDeclarationOptions,
+  settingsChanges,
+  settingsLines,
+  shownSettings,
+} from './configure.ts';
 import type { ConfigureOptions } from './configure.ts';
 import { configureGateway, readKey, readWebhookSecret, storeAccount } from './gateway.ts';
 import type { GatewayOptions } from './gateway.ts';
@@ -61,7 +67,7 @@ export const merchantCommand = operatorCommand(
       .description('list every merchant with its credentials')
       .action(() => run(list));
     addCredentialCommands(program, run);
-    addChargingOptions(program.command('configure <merchantId>'))
+    addDeclarationOptions(addChargingOptions(program.command('configure <merchantId>')))
       .description('change settings of a merchant; without options, print them')
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
       .option('--statement-suffix <text>', 'what follows the account’s name on card statements')

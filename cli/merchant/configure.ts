@@ -1,11 +1,13 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { shownCharging } from '../../api/routes/merchants/settings.ts';
+import { shownCharging, shownDeclarationRules } from '../../api/routes/merchants/settings.ts';
 import type { MerchantSettings, WebhookRetention } from '../../db/schema/merchants.ts';
 import { brandUrlProblem, colourProblem, statementSuffixProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
 import { CARD_LIMITS_MAX } from '../../domain/card-limits.ts';
 import type { CardLimits } from '../../domain/card-limits.ts';
+import { DECLARATION_RULES } from '../../domain/declaration.ts';
+import type { DeclarationRule } from '../../domain/declaration.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { formatDuration, parseDuration } from '../../domain/duration.ts';
@@ -22,6 +24,8 @@ export interface ConfigureOptions {
   readonly paymentMethods?: string;
   readonly keepEvents?: string;
   readonly keepAttempts?: string;
+  readonly declarations?: DeclarationRule;
+  readonly withdrawalDays?: string;
   readonly logo?: string;
   readonly colour?: string;
   readonly terms?: string;
@@ -59,6 +63,17 @@ export function addChargingOptions(command: Command): Command {
       'most unpaid attempts on one card in 24 h, in 30 days: 10,15',
     )
     .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0');
+}
+
+/** Adds the settings of the pages on which payers cancel and withdraw. */
+export function addDeclarationOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option('--declarations <what>', 'what a payer’s declaration does').choices([
+        ...DECLARATION_RULES,
+      ]),
+    )
+    .option('--withdrawal-days <days>', 'days in which a payer may withdraw: 14');
 }
 
 /** Longest jitter window, in ms, shorter than the shortest interval, which is one day. */
@@ -111,6 +126,12 @@ export function settingsChanges(
   if (options.keepEvents !== undefined || options.keepAttempts !== undefined) {
     const webhookRetention = read('--keep-events, --keep-attempts', retentionOf(options, current));
     if (webhookRetention) changes.webhookRetention = webhookRetention;
+  }
+  const { declarations, withdrawalDays } = options;
+  if (declarations !== undefined) changes.declarations = declarations;
+  if (withdrawalDays !== undefined) {
+    const days = read('--withdrawal-days', daysOf(withdrawalDays));
+    if (days !== undefined) changes.withdrawalDays = days;
   }
   const brandingChanges = BRANDING_OPTIONS.flatMap((option) => {
     const text = options[option];
@@ -167,6 +188,16 @@ function retentionOf(
   return { bodyDays, attemptDays };
 }
 
+/** Longest withdrawal period, in days, such as that of a contract without the instruction about the right. */
+const WITHDRAWAL_DAYS_MAX = 379;
+
+function daysOf(text: string): number | string {
+  const days = /^\d{1,3}$/.test(text) ? Number(text) : NaN;
+  return days >= 1 && days <= WITHDRAWAL_DAYS_MAX
+    ? days
+    : `"${text}" is not a number of days from 1 to ${WITHDRAWAL_DAYS_MAX}`;
+}
+
 function kindsOf(text: string): PaymentMethodKind[] | string {
   const names = listOf(text);
   const kinds = PAYMENT_METHOD_KINDS.filter((kind) => names.includes(kind));
@@ -187,6 +218,7 @@ export function shownSettings(settings: MerchantSettings) {
   const { branding = {}, webhookRetention } = settings;
   return {
     ...shownCharging(settings),
+    ...shownDeclarationRules(settings),
     statementSuffix: settings.statementSuffix ?? null,
     keepEvents: webhookRetention?.bodyDays ?? null,
     keepAttempts: webhookRetention?.attemptDays ?? null,
@@ -207,6 +239,8 @@ export function settingsLines(settings: ReturnType<typeof shownSettings>): strin
     `  jitter           ${settings.jitter}`,
     `  on statements    ${settings.statementSuffix ?? 'nothing'}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
+    `  declarations     ${settings.declarations}`,
+    `  withdrawal       ${settings.withdrawalDays} days`,
     `  keep events      ${keptLine(settings.keepEvents)}`,
     `  keep attempts    ${keptLine(settings.keepAttempts)}`,
     ...BRANDING_OPTIONS.map((option) => `  ${option.padEnd(15)}  ${settings[option] ?? 'none'}`),

@@ -3,13 +3,16 @@ import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgSelect } from 'drizzle-orm/pg-core';
 import { emailNormalForm } from '../../domain/email.ts';
 import type { IntentStatus } from '../../domain/payment-intent.ts';
+import type { DeclarationKind } from '../../domain/declaration.ts';
 import type { RefundState } from '../../domain/refund.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/status.ts';
 import type { Db } from '../client.ts';
 import { customers, paymentMethods } from '../schema/customers.ts';
+import { declarations } from '../schema/declarations.ts';
 import { paymentIntents, refunds } from '../schema/payments.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { Customer } from './customers/customers.ts';
+import type { DeclarationRow } from './customers/declarations.ts';
 import { SAVED_STATUSES } from './customers/payment-methods.ts';
 import type { SavedMethod } from './customers/payment-methods.ts';
 import { selectIntents, withAttempts } from './payments/read.ts';
@@ -132,6 +135,15 @@ export async function listRefunds(
   const rows = db.select(REFUND_COLUMNS).from(refunds).$dynamic();
   const isWanted = and(matches(refunds.intentId, intentId), isIn(refunds.state, status));
   return listed(rows, REFUND_COLUMNS, query, isWanted);
+}
+
+export async function listDeclarations(
+  db: Db,
+  query: ListQuery,
+  { kind }: { kind?: DeclarationKind | undefined },
+): Promise<DeclarationRow[]> {
+  const rows = db.select().from(declarations).$dynamic();
+  return listed(rows, declarations, query, matches(declarations.kind, kind));
 }
 
 /** Returns the customer's payment methods, newest first, without PENDING ones. */

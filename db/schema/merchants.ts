@@ -14,6 +14,7 @@ import {
 import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { CardLimits } from '../../domain/card-limits.ts';
+import type { DeclarationRule } from '../../domain/declaration.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { instant, areListed, bytes, merchantId } from './_columns.ts';
 
@@ -40,6 +41,10 @@ export interface MerchantSettings {
   branding?: Branding;
   /** Days for which events and the attempts to deliver them are kept. Absent: the installation's retention. */
   webhookRetention?: WebhookRetention;
+  /** What follows a payer's declaration. Absent: `tell`. */
+  declarations?: DeclarationRule;
+  /** Absent: `WITHDRAWAL_DAYS`. */
+  withdrawalDays?: number;
 }
 
 /** One merchant in one mode: live and test records have different merchants. */

@@ -13,6 +13,7 @@ export const REPAIR_KINDS = [
   'decidedReviews',
   'stalledStreams',
   'gatewayEvents',
+  'declarations',
   'failed',
 ] as const;
 export type RepairKind = (typeof REPAIR_KINDS)[number];

@@ -106,6 +106,7 @@ describe('the OpenAPI document', () => {
       'GET /customer',
       'GET /customer/:customerId/payment-method-tokens',
       'GET /customer/:customerId/state',
+      'GET /declarations',
       'GET /events',
       'GET /events/:eventId',
       'GET /events/:eventId/deliveries',

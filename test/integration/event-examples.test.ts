@@ -14,6 +14,7 @@ import { recordMethodChange } from '../../db/repositories/customers/payment-meth
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { readUpdateToken } from '../../runtime/payer-links.ts';
 import { LINKS } from '../support/links.ts';
+import { declare } from '../../tools/scripts/client/declare.ts';
 import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
@@ -218,6 +219,12 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
   await disputeAndCardUpdate(env, String(xIntentId));
   await accountRefusals(env, String(xIntentId));
   await endpointFailures(env, shop);
+  const { declarationPages } = await merchant.get<{ declarationPages: Record<string, string> }>(
+    '/merchant/settings',
+  );
+  const payer = { ...CUSTOMER.customerDetails, reference: inTrial };
+  await declare(String(declarationPages['cancellation']), payer);
+  await declare(String(declarationPages['withdrawal']), payer);
   const events = await firstOfEachType(shop);
   const unpaid = events.find((event) => event['eventType'] === 'subscription.unpaid');
   const link = new URL(String(unpaid?.['updatePaymentMethodLink']));
@@ -228,9 +235,11 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
     subscriptionId,
   });
   // A setup session and a saved method have no test clock, so their events have the real time.
-  const examples = withFixedIds(events).map((event) =>
-    String(event['eventType']).startsWith('setup_method.') ? { ...event, eventTime: NOW } : event,
-  );
+  const examples: Event[] = withFixedIds(events).map((event) => ({
+    ...event,
+    ...(String(event['eventType']).startsWith('setup_method.') && { eventTime: NOW }),
+    ...('declaredAt' in event && { declaredAt: NOW }),
+  }));
   const byType = Object.fromEntries(examples.map((event) => [event['eventType'], event]));
   await expect(`${JSON.stringify(byType, null, 2)}\n`).toMatchFileSnapshot(EXAMPLES);
 });

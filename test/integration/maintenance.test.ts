@@ -1,8 +1,12 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { eq, sql } from 'drizzle-orm';
 import { Client } from '@temporalio/client';
 import type { WorkflowClientInterceptor } from '@temporalio/client';
 import { describe, expect } from 'vitest';
+import { insertDeclaration } from '../../db/repositories/customers/declarations.ts';
+import { changeSettings } from '../../db/repositories/merchants/settings.ts';
+import { declarations } from '../../db/schema/declarations.ts';
+import { newId } from '../../domain/ids.ts';
 import { deleteWebhookConfig } from '../../db/repositories/webhooks/configs.ts';
 import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { claimKey } from '../../db/repositories/merchants/idempotency-keys.ts';
@@ -35,6 +39,7 @@ const NOTHING = {
   decidedReviews: 0,
   stalledStreams: 0,
   gatewayEvents: 0,
+  declarations: 0,
   failed: 0,
 };
 
@@ -43,6 +48,8 @@ const handleOf = (env: TestEnvironment, ref: SubscriptionRef) =>
 
 const isRunning = async (env: TestEnvironment, ref: SubscriptionRef) =>
   (await handleOf(env, ref).describe()).status.name === 'RUNNING';
+
+const isOf = (ref: SubscriptionRef) => eq(subscriptions.id, ref.subscriptionId);
 
 async function change(env: TestEnvironment, ref: SubscriptionRef, set: object): Promise<void> {
   await env.db.update(subscriptions).set(set).where(eq(subscriptions.id, ref.subscriptionId));
@@ -57,6 +64,36 @@ describe('a sweep', () => {
     const ref = await env.create({ createdAt: Date.now() });
     await payCheckout(env, ref);
     expect(await sweep(env)).toEqual(NOTHING);
+  });
+
+  test('handles a declaration that nobody has handled for a minute [D-62]', async ({ env }) => {
+    const ref = await env.create({ createdAt: Date.now() });
+    await payCheckout(env, ref);
+    await changeSettings(env.db, env.merchantId, { declarations: 'execute' });
+    const [row] = await env.db.select().from(subscriptions).where(isOf(ref));
+    const id = await insertDeclaration(env.db, {
+      merchantId: env.merchantId,
+      id: newId('dcl', Date.now(), randomBytes),
+      tokenHash: randomBytes(32),
+      kind: 'cancellation',
+      name: 'Ada Example',
+      email: String(row?.customerDetails.email),
+      reference: ref.subscriptionId,
+      reason: null,
+      endOn: null,
+      locale: 'en',
+      createdAt: Date.now(),
+    });
+    expect(await sweep(env)).toEqual(NOTHING);
+    const createdAt = Date.now() - 61_000;
+    await env.db.update(declarations).set({ createdAt }).where(eq(declarations.id, id));
+    expect(await sweep(env)).toEqual({ ...NOTHING, declarations: 1 });
+    expect(await sweep(env)).toEqual(NOTHING);
+    const rows = await env.db.select().from(declarations).where(eq(declarations.id, id));
+    expect(rows).toMatchObject([{ outcome: 'executed', subscriptionId: ref.subscriptionId }]);
+    const [ended] = await env.db.select().from(subscriptions).where(isOf(ref));
+    expect(ended?.state.cancelAtPeriodEnd).toBe(true);
+    await changeSettings(env.db, env.merchantId, { declarations: 'tell' });
   });
 
   test('starts the workflow of a subscription that has none', async ({ env }) => {

@@ -23,6 +23,8 @@ const TYPES = [
   'subscription.cancel_scheduled',
   'subscription.resumed',
   'setup_method.success',
+  'cancellation.received',
+  'withdrawal.received',
   'webhook.deactivated',
 ] as const;
 

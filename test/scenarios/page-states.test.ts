@@ -39,6 +39,9 @@ const LAYOUTS = [
   'update: card',
   'update: bank asks',
   'link: payment',
+  'cancellation: form',
+  'cancellation: mistyped',
+  'cancellation: received',
   'Stripe: checkout',
   'unknown page',
 ];

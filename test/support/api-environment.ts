@@ -20,7 +20,9 @@ import { checkUnanswered } from '../../runtime/request-scope.ts';
 import { createSealing } from '../../runtime/sealing.ts';
 import { endpointProblem } from '../../runtime/webhook-address.ts';
 import { countRows, createTestDatabase } from './database.ts';
+import { declarationRows } from '../../db/repositories/customers/declarations.ts';
 import { submitCard } from '../../temporal/cards.ts';
+import { declarationTaker } from '../../temporal/declarations.ts';
 import { createFakeOrders } from './fakes/orders.ts';
 import { defaultDocumentCheck } from './document-check.ts';
 import { createFakeWorkflows } from './fakes/subscription-workflows.ts';
@@ -160,6 +162,12 @@ export async function createApiEnvironment({
     gatewaySubjects: { wake: async () => undefined },
     orders,
     submitCard: (page, paymentToken) => submitCard({ workflows, orders }, page, paymentToken),
+    takeDeclaration: declarationTaker({
+      rows: declarationRows(db, now),
+      workflows,
+      wakeStream: (stream) => workflows.webhooks.wakeStream(stream),
+      logger,
+    }),
     logger,
     now,
     random: randomBytes,

@@ -20,7 +20,9 @@ import { createMerchantClient } from '../../tools/scripts/client/merchant-client
 import { defaultDocumentCheck } from './document-check.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import type { ReceivedWebhook } from '../../tools/scripts/client/webhook-receiver.ts';
+import { declarationRows } from '../../db/repositories/customers/declarations.ts';
 import { submitCard } from '../../temporal/cards.ts';
+import { declarationTaker } from '../../temporal/declarations.ts';
 import type { TestEnvironment } from './test-environment.ts';
 
 /** An API process does not start with another one than that of the credentials in its database. */
@@ -52,6 +54,12 @@ export async function openShop(env: TestEnvironment) {
     starts: createWorkflowStarts((ref) => env.workflows.start(ref)),
     orders: env.orders,
     submitCard: (page, paymentToken) => submitCard(env, page, paymentToken),
+    takeDeclaration: declarationTaker({
+      rows: declarationRows(db),
+      workflows: env.workflows,
+      wakeStream: (stream) => env.webhooks.wakeStream(stream),
+      logger: env.logger,
+    }),
     webhooks: env.webhooks,
     gatewaySubjects: env.gatewaySubjects,
     logger: env.logger,

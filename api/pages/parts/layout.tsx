@@ -12,6 +12,8 @@ export interface PageFrame {
   readonly merchantName?: string | undefined;
   readonly nonce: string;
   readonly branding?: Branding | undefined;
+  /** Where the payer cancels or withdraws. */
+  readonly leave?: readonly { readonly href: string; readonly text: string }[];
   /** The browser opens `url` after `seconds` seconds. */
   readonly refresh?: { readonly seconds: number; readonly url: string } | undefined;
   /** The page waits for an outcome. The browser requests `url`, which shows the outcome, every `seconds` seconds. */
@@ -21,7 +23,8 @@ export interface PageFrame {
 }
 
 export function renderPage(frame: PageFrame): string {
-  const { language, merchantName, nonce, branding = {}, refresh, wait, script, children } = frame;
+  const { language, merchantName, nonce, branding = {}, leave = [], children } = frame;
+  const { refresh, wait, script } = frame;
   const title = merchantName === undefined ? frame.title : `${frame.title} · ${merchantName}`;
   const page = (
     <html lang={language.locale} dir={language.direction}>
@@ -51,7 +54,7 @@ export function renderPage(frame: PageFrame): string {
           )}
           {children}
         </main>
-        <BrandLinks language={language} branding={branding} />
+        <Links language={language} branding={branding} leave={leave} />
         {script && (
           <script
             data-url={wait?.url}
@@ -70,9 +73,15 @@ function Refresh({ seconds, url }: { seconds: number; url: string }) {
 }
 
 /** The links open in a new tab, so that a payer who reads the terms loses no typed value. */
-function BrandLinks({ language: { say }, branding }: { language: Language; branding: Branding }) {
+function Links(props: {
+  language: Language;
+  branding: Branding;
+  leave: NonNullable<PageFrame['leave']>;
+}) {
+  const { language, branding, leave } = props;
+  const { say } = language;
   const { termsUrl, supportUrl } = branding;
-  if (termsUrl === undefined && supportUrl === undefined) return null;
+  if (termsUrl === undefined && supportUrl === undefined && leave.length === 0) return null;
   const link = (href: string | undefined, text: string) =>
     href === undefined ? null : (
       <a href={href} target="_blank" rel="noopener noreferrer">
@@ -81,7 +90,8 @@ function BrandLinks({ language: { say }, branding }: { language: Language; brand
     );
   return (
     <footer>
-      {link(termsUrl, say('termsLink'))} {link(supportUrl, say('supportLink'))}
+      {link(termsUrl, say('termsLink'))} {link(supportUrl, say('supportLink'))}{' '}
+      {leave.map(({ href, text }) => link(href, text))}
     </footer>
   );
 }
@@ -147,12 +157,12 @@ dd {
 /* The amount due is the largest text. If only the title has it, the title is as large. */
 .sum dd, .sale:not(:has(.sum)) h1 { font-weight: 600; font-size: 1.85rem; line-height: 1.2; }
 label { display: block; font-weight: 600; margin: .6rem 0 .2rem; }
-input {
+input, textarea {
   width: 100%; font: inherit; color: inherit; background: var(--card);
   border: 1px solid var(--soft); border-radius: .5rem; padding: .6rem .7rem;
 }
 input::placeholder { color: var(--soft); opacity: 1; }
-input[aria-invalid=true] { border: 2px solid var(--bad); }
+:is(input, textarea)[aria-invalid=true] { border: 2px solid var(--bad); }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(7rem, 100%), 1fr)); gap: 0 1rem; }
 .pair label, .pair > div { min-width: 0; }
 button, .button {
@@ -161,6 +171,11 @@ button, .button {
   color: var(--brand-ink, var(--action-ink));
   font: inherit; font-weight: 600; text-align: center; text-decoration: none; cursor: pointer;
 }
+button.quiet { background: none; border-color: var(--soft); color: inherit; }
+fieldset { border: 0; margin: .6rem 0 0; padding: 0; min-width: 0; }
+legend { font-weight: 600; padding: 0; }
+.choice { display: flex; gap: .6rem; font-weight: 400; }
+.choice input { width: auto; flex: none; }
 button[aria-busy]::after { content: ' …'; }
 .mark { width: 1.5em; height: 1em; vertical-align: -.12em; margin-inline-end: .4em; }
 a { color: var(--action); }
@@ -183,6 +198,9 @@ h1 + .bad { margin-top: .75rem; }
 .note table { border-collapse: collapse; width: 100%; margin-top: .5rem; font-size: .85rem; }
 .note td { text-align: start; padding: .15rem .5rem .15rem 0; vertical-align: top; }
 .note td { overflow-wrap: anywhere; }
+@media print {
+  footer, button, .button { display:none; }
+}
 @media (min-width: 58rem) {
   main:has(> .columns) > :is(p, .logo) { max-width: none; }
   main > .columns {

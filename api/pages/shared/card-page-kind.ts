@@ -146,8 +146,10 @@ export function createOpener<Subject extends CardSubject>(
     const subject = await limits.lookUp(ctx, () => pages.find(token));
     const language = languageFor(ctx, subject?.locale);
     if (subject === null) sendPage(deps, ctx, unknownPage(language));
-    else
-      ctx.state.pageMerchant = { name: subject.merchantName, settings: subject.merchantSettings };
+    else {
+      const { merchantId: id, merchantName: name, merchantSettings: settings } = subject;
+      ctx.state.pageMerchant = { id, name, settings };
+    }
     const home = pages.pathOf(token);
     return { token, subject, home, outcome: pages.outcomeOf?.(home) ?? home, language };
   };

@@ -9,11 +9,12 @@ import type { Page } from './page.tsx';
 
 export type DetailName = 'name' | 'email' | 'contactNumber';
 
-/** By field name: the typed value, and the key of the text about its problem or null. */
-export type TypedDetails = ReadonlyMap<
-  DetailName,
-  { value: string; problem: DetailProblem | null }
->;
+/** A typed value, and the key of the text about its problem or null. */
+export interface Typed {
+  readonly value: string;
+  readonly problem: DetailProblem | null;
+}
+export type TypedDetails = ReadonlyMap<DetailName, Typed>;
 
 export interface Payer {
   readonly customerDetails: CustomerDetails;
@@ -25,15 +26,21 @@ export interface Payer {
 
 const LENGTH_MAX = 255;
 
-export type DetailProblem = 'nameMissing' | 'emailWrong' | 'phoneWrong';
+export type DetailProblem = 'nameMissing' | 'emailWrong' | 'phoneWrong' | 'contractNumberMissing';
 
-const PROBLEMS: Readonly<Record<DetailName, { pattern: RegExp; problem: DetailProblem }>> = {
+type FieldName = DetailName | 'reference';
+
+const PROBLEMS: Readonly<Record<FieldName, { pattern: RegExp; problem: DetailProblem }>> = {
   name: { pattern: /\S/, problem: 'nameMissing' },
   email: { pattern: EMAIL_PATTERN, problem: 'emailWrong' },
   contactNumber: { pattern: /^\+?[\d ().-]{5,30}$/, problem: 'phoneWrong' },
+  reference: { pattern: /\S/, problem: 'contractNumberMissing' },
 };
 
-export function readDetails(form: URLSearchParams, names: readonly DetailName[]): TypedDetails {
+export function readDetails<Name extends FieldName>(
+  form: URLSearchParams,
+  names: readonly Name[],
+): ReadonlyMap<Name, Typed> {
   return new Map(
     names.map((name) => {
       const value = (form.get(name) ?? '').trim();
@@ -44,7 +51,7 @@ export function readDetails(form: URLSearchParams, names: readonly DetailName[])
   );
 }
 
-export function hasProblem(typed: TypedDetails): boolean {
+export function hasProblem(typed: ReadonlyMap<FieldName, Typed>): boolean {
   return [...typed.values()].some(({ problem }) => problem !== null);
 }
 

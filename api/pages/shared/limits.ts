@@ -13,6 +13,9 @@ const OPENINGS_PER_10_MINUTES = 30;
 /** Look-ups after a return from the bank per merchant, client address and 10 minutes. */
 const LOOK_UPS_PER_10_MINUTES = 30;
 
+/** Declarations per merchant, client address and hour. */
+const DECLARATIONS_PER_HOUR = 20;
+
 /** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
 
@@ -31,6 +34,7 @@ export function createPageLimits() {
   const declines = new RateLimiterMemory({ points: DECLINES_PER_HOUR, duration: 3_600 });
   const unknown = new RateLimiterMemory({ points: UNKNOWN_PER_MINUTE, duration: 60 });
   const openings = new RateLimiterMemory({ points: OPENINGS_PER_10_MINUTES, duration: 600 });
+  const declarations = new RateLimiterMemory({ points: DECLARATIONS_PER_HOUR, duration: 3_600 });
   const lookUps = new RateLimiterMemory({ points: LOOK_UPS_PER_10_MINUTES, duration: 600 });
   return {
     /**
@@ -49,6 +53,11 @@ export function createPageLimits() {
       if (merchant.mode !== 'live') return;
       await checkLimit(openings, keyOf(ctx, merchant));
       await openings.penalty(keyOf(ctx, merchant));
+    },
+    /** Throws `rate_limit_exceeded` after too many. */
+    async countDeclaration(ctx: Context, merchantId: string): Promise<void> {
+      await checkLimit(declarations, keyOf(ctx, { merchantId }));
+      await declarations.penalty(keyOf(ctx, { merchantId }));
     },
     /** False: the caller must not request the look-up. Does not throw, because the payer must see the page. */
     async countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean> {
@@ -71,7 +80,7 @@ export function isPrefetch(ctx: Context): boolean {
   return ctx.get('Sec-Purpose').includes('prefetch');
 }
 
-function keyOf(ctx: Context, { merchantId }: PageMerchant): string {
+function keyOf(ctx: Context, { merchantId }: Pick<PageMerchant, 'merchantId'>): string {
   return `${merchantId} ${addressOf(ctx)}`;
 }
 

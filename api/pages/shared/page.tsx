@@ -1,8 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { usableBranding } from '../../../domain/branding.ts';
+import { DECLARATION_KINDS } from '../../../domain/declaration.ts';
+import { declarationPath } from '../../../runtime/payer-links.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { FIXED_WORDS } from '../declaration/fixed-words.ts';
 import type { Language } from '../parts/language.ts';
 import { renderPage } from '../parts/layout.tsx';
 import type { PageFrame } from '../parts/layout.tsx';
@@ -19,6 +22,8 @@ export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'merchantNa
   readonly formOrigin?: string;
   readonly content: ComponentChildren;
   readonly isError?: boolean;
+  /** The number of the contract or payment of a receipt, with which the payer may cancel or withdraw. */
+  readonly reference?: string | undefined;
 }
 
 /** A page whose title, which a screen reader reads first, begins with the word for an error. */
@@ -35,7 +40,7 @@ type Deps = Pick<ApiDeps, 'random'>;
  */
 export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   checkUnanswered();
-  const { name: merchantName, settings } = ctx.state.pageMerchant ?? {};
+  const { id, name: merchantName, settings } = ctx.state.pageMerchant ?? {};
   const branding = usableBranding(settings?.branding ?? {});
   const nonce = Buffer.from(random(16)).toString('base64');
   const { language, status, title, refresh, wait, content } = page;
@@ -55,8 +60,18 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   );
   ctx.status = status;
   ctx.type = 'text/html; charset=utf-8';
-  const frame = { language, title, merchantName, nonce, branding, refresh, wait, script };
+  const leave = id === undefined ? [] : leaveLinks(language, id, page.reference);
+  const frame = { language, title, merchantName, nonce, branding, leave, refresh, wait, script };
   ctx.body = renderPage({ ...frame, children: content });
+}
+
+function leaveLinks({ locale }: Language, merchantId: string, reference: string | undefined) {
+  if (reference === undefined) return [];
+  const query = new URLSearchParams({ reference }).toString();
+  return DECLARATION_KINDS.map((kind) => ({
+    href: `${declarationPath(kind, merchantId)}?${query}`,
+    text: FIXED_WORDS[locale][kind].link,
+  }));
 }
 
 export function notice(
@@ -68,7 +83,8 @@ export function notice(
   rows?: readonly ListRow[],
 ): Page {
   const content = <NoticePage {...{ language, title, texts, rows, link }} />;
-  return { language, status, title, content };
+  const reference = rows?.find((row) => row.reference !== undefined)?.reference;
+  return { language, status, title, content, reference };
 }
 
 /** Redirects with 303, so that a reload of the next page does not repeat this request. */

@@ -76,7 +76,7 @@ function receiptRows(
     ...row(say('merchantLabel'), quote(merchantName)),
     ...row(say('cardLabel'), card && cardText(language, card), { brand: card?.brand }),
     ...row(say('dateLabel'), at === null ? null : date(at), { isDated: true }),
-    ...row(say('referenceLabel'), quote(reference)),
+    ...row(say('referenceLabel'), quote(reference), { reference }),
   ];
 }
 

@@ -14,6 +14,8 @@ export interface ListRow {
   readonly isSum?: boolean;
   /** True if the text names a day, so that the page names the time zone. */
   readonly isDated?: boolean;
+  /** The number of the contract or payment that the text names. */
+  readonly reference?: string;
 }
 
 export interface Offer {
@@ -132,8 +134,9 @@ export function EntryPage(
 }
 
 export interface DetailsField {
-  readonly name: 'name' | 'email' | 'contactNumber';
+  readonly name: keyof typeof DETAIL_INPUTS;
   readonly label: string;
+  readonly hint?: string | undefined;
   readonly value: string;
   readonly problem: string | null;
   readonly hasFocus: boolean;
@@ -143,6 +146,8 @@ const DETAIL_INPUTS = {
   name: { type: 'text', autocomplete: 'name', dir: 'auto' },
   email: { type: 'email', autocomplete: 'email', dir: 'ltr' },
   contactNumber: { type: 'tel', autocomplete: 'tel', dir: 'ltr' },
+  reference: { type: 'text', autocomplete: 'off', dir: 'ltr' },
+  endOn: { type: 'date' },
 } as const;
 
 /** `visit`: the id of the browser's visit to a link; absent on another page. */
@@ -164,10 +169,15 @@ export function DetailsPage(
   );
 }
 
-function DetailsInput({ field }: { field: DetailsField }) {
-  const { name, label, value, problem, hasFocus } = field;
+export function DetailsInput({ field }: { field: DetailsField }) {
+  const { name, label, hint, value, problem, hasFocus } = field;
   const problemId = `${name}-problem`;
-  const described = problem === null ? {} : { 'aria-describedby': problemId, 'aria-invalid': true };
+  const hintId = `${name}-hint`;
+  const ids = [hint !== undefined && hintId, problem !== null && problemId].filter(Boolean);
+  const described = {
+    ...(ids.length > 0 && { 'aria-describedby': ids.join(' ') }),
+    ...(problem !== null && { 'aria-invalid': true }),
+  };
   return (
     <>
       <label for={name}>{label}</label>
@@ -178,10 +188,15 @@ function DetailsInput({ field }: { field: DetailsField }) {
         // The browser counts UTF-16 units; 255 code points have at most 510.
         maxLength={510}
         value={value}
-        required
+        required={name !== 'endOn'}
         autofocus={hasFocus}
         {...described}
       />
+      {hint !== undefined && (
+        <p class="soft small" id={hintId}>
+          {hint}
+        </p>
+      )}
       {problem !== null && (
         <p class="problem" id={problemId}>
           {problem}
@@ -237,7 +252,7 @@ function SaleSummary({ sale }: { sale: Sale }) {
   );
 }
 
-function RowList({ language, rows }: { language: Language; rows: readonly ListRow[] }) {
+export function RowList({ language, rows }: { language: Language; rows: readonly ListRow[] }) {
   return (
     <>
       <dl>

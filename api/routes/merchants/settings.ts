@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { loadSettings } from '../../../db/repositories/merchants/settings.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { DEFAULT_CARD_LIMITS } from '../../../domain/card-limits.ts';
+import { DECLARATION_RULES, WITHDRAWAL_DAYS } from '../../../domain/declaration.ts';
 import { formatDuration } from '../../../domain/duration.ts';
 import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../../../domain/retry-plan.ts';
+import { declarationPath } from '../../../runtime/payer-links.ts';
 import { count, paymentMethodKind, url } from '../../answer-fields.ts';
 import type { RateLimits } from '../../deps.ts';
 import { ok } from '../../http/request.ts';
@@ -62,6 +64,18 @@ export const getMerchantSettings = route({
         })
         .optional()
         .meta({ description: 'Absent: the default of the installation, 30 days if unchanged.' }),
+      declarations: z.enum(DECLARATION_RULES).meta({
+        description:
+          'What follows when a payer cancels or withdraws on your pages: `tell` sends you the event only, `execute` also ' +
+          'ends the subscription where the payer may end it.',
+      }),
+      withdrawalDays: count('Days after the day of the contract in which a payer may withdraw.'),
+      declarationPages: z
+        .object({
+          cancellation: url('Where your payers cancel.'),
+          withdrawal: url('Where your payers withdraw.'),
+        })
+        .meta({ description: 'Pages without login, to which you link from your site.' }),
       limits: z
         .object({
           windowSeconds: count('Length of the window in which requests are counted.'),
@@ -79,12 +93,24 @@ export const getMerchantSettings = route({
         jitter: 'auto',
         paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
         branding: {},
+        declarations: 'tell',
+        withdrawalDays: 14,
+        declarationPages: {
+          cancellation: 'https://pay.example/m/mer_0002sSOLuA3bC5dE7fG9hJ1k/cancel',
+          withdrawal: 'https://pay.example/m/mer_0002sSOLuA3bC5dE7fG9hJ1k/withdraw',
+        },
         limits: { windowSeconds: 1, requests: 100, readsOfOneSubscription: 10 },
       },
     },
   },
-  handle: async ({ merchant }, { db, rateLimits }) =>
-    ok(presentSettings(await loadSettings(db, merchant.id), rateLimits)),
+  handle: async ({ merchant }, { db, rateLimits, publicUrl }) =>
+    ok({
+      ...presentSettings(await loadSettings(db, merchant.id), rateLimits),
+      declarationPages: {
+        cancellation: publicUrl + declarationPath('cancellation', merchant.id),
+        withdrawal: publicUrl + declarationPath('withdrawal', merchant.id),
+      },
+    }),
 });
 
 function presentSettings(settings: MerchantSettings, limits: RateLimits) {
@@ -93,6 +119,7 @@ function presentSettings(settings: MerchantSettings, limits: RateLimits) {
   const { windowSeconds, requests, readsOfOneSubscription } = limits;
   return {
     ...shownCharging(settings),
+    ...shownDeclarationRules(settings),
     branding: { logo, colour, terms, support },
     ...(webhookRetention && {
       webhookRetention: {
@@ -114,6 +141,14 @@ export function shownCharging(settings: MerchantSettings) {
     cardLimits: settings.cardLimits ?? DEFAULT_CARD_LIMITS,
     jitter: shownJitter(settings),
     paymentMethods,
+  };
+}
+
+/** What follows a payer's declaration, with the defaults. */
+export function shownDeclarationRules({ declarations, withdrawalDays }: MerchantSettings) {
+  return {
+    declarations: declarations ?? ('tell' as const),
+    withdrawalDays: withdrawalDays ?? WITHDRAWAL_DAYS,
   };
 }
 

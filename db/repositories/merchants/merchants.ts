@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { asc } from 'drizzle-orm';
+import { asc, eq } from 'drizzle-orm';
 import { newId } from '../../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../../domain/retry-plan.ts';
 import type { Db } from '../../client.ts';
@@ -29,6 +29,19 @@ export async function createMerchantWithCredential(
     const issued = await issueCredential(tx, { merchantId, mode, pepper, nowAt });
     return { merchantId, ...issued };
   });
+}
+
+/** Null for an unknown id. */
+export async function findMerchant(
+  db: Db,
+  id: string,
+): Promise<Pick<typeof merchants.$inferSelect, 'id' | 'name' | 'settings'> | null> {
+  const { name, settings } = merchants;
+  const [merchant] = await db
+    .select({ id: merchants.id, name, settings })
+    .from(merchants)
+    .where(eq(merchants.id, id));
+  return merchant ?? null;
 }
 
 export async function listMerchants(db: Db) {

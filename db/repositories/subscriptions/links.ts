@@ -18,7 +18,7 @@ export async function insertLink(tx: Db, link: NewLink): Promise<void> {
 /** A link with the data of its page: its merchant and, if it has a customer, the customer's details. */
 export interface Link {
   readonly template: typeof subscriptionLinks.$inferSelect;
-  readonly merchant: Pick<typeof merchants.$inferSelect, 'name' | 'mode' | 'settings'>;
+  readonly merchant: Pick<typeof merchants.$inferSelect, 'id' | 'name' | 'mode' | 'settings'>;
   readonly savedDetails: (typeof customers.$inferSelect)['details'] | null;
   /** Number of uses that are counted for payments which were not made in time. Another payer may take these uses. */
   readonly expiredUses: number;
@@ -29,7 +29,12 @@ export async function findLink(db: Db, code: string, nowAt: number): Promise<Lin
   const [row] = await db
     .select({
       template: subscriptionLinks,
-      merchant: { name: merchants.name, mode: merchants.mode, settings: merchants.settings },
+      merchant: {
+        id: merchants.id,
+        name: merchants.name,
+        mode: merchants.mode,
+        settings: merchants.settings,
+      },
       savedDetails: customers.details,
     })
     .from(subscriptionLinks)

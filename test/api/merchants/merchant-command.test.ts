@@ -126,6 +126,8 @@ interface Settings {
   paymentMethods: string[];
   keepEvents: number | null;
   keepAttempts: number | null;
+  declarations: string;
+  withdrawalDays: number;
   logo: string | null;
   colour: string | null;
   terms: string | null;
@@ -142,6 +144,8 @@ const DEFAULTS: Settings = {
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
   keepEvents: null,
   keepAttempts: null,
+  declarations: 'tell',
+  withdrawalDays: 14,
   logo: null,
   colour: null,
   terms: null,
@@ -186,6 +190,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
   jitter           auto
   on statements    nothing
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
+  declarations     tell
+  withdrawal       14 days
   keep events      as the workers are configured
   keep attempts    as the workers are configured
   logo             none
@@ -201,6 +207,10 @@ test('the merchant command prints settings and changes only the given ones [D-30
     'retries_exhausted',
     '--card-limits',
     '3,12',
+    '--declarations',
+    'execute',
+    '--withdrawal-days',
+    '30',
     '--statement-suffix',
     'TEA SHOP',
     '--jitter',
@@ -216,6 +226,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
     unpaidFrom: 'retries_exhausted',
     cardLimits: { perDay: 3, per30Days: 12 },
     statementSuffix: 'TEA SHOP',
+    declarations: 'execute',
+    withdrawalDays: 30,
     jitter: '30m',
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -227,6 +239,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
     },
     cardLimits: { perDay: 3, per30Days: 12 },
     statementSuffix: 'TEA SHOP',
+    declarations: 'execute',
+    withdrawalDays: 30,
     jitterMs: 1_800_000,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -241,6 +255,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
   jitter           0
   on statements    TEA SHOP
   payment methods  CARD,GOOGLE_PAY
+  declarations     execute
+  withdrawal       30 days
   keep events      as the workers are configured
   keep attempts    as the workers are configured
   logo             none
@@ -316,6 +332,7 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
       ['--statement-suffix', '2027'],
       '--statement-suffix: "2027" is not 2 to 14 characters with a letter',
     ],
+    [['--withdrawal-days', '0'], '--withdrawal-days: "0" is not a number of days from 1 to 379'],
     [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [
       ['--payment-methods', 'CARD,CASH'],

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { createMerchantWithCredential } from '../../../db/repositories/merchants/merchants.ts';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
-import { test } from '../../support/api-environment.ts';
+import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 
 test('a merchant reads the settings that the operator made, and no other merchant’s [D-65, D-21]', async ({
   api,
@@ -17,6 +17,8 @@ test('a merchant reads the settings that the operator made, and no other merchan
     jitter: 'auto',
     paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
     branding: {},
+    declarations: 'tell',
+    withdrawalDays: 14,
   };
   expect(await settings(merchant)).toMatchObject(defaults);
   await changeSettings(db, merchant.merchantId, {
@@ -30,6 +32,8 @@ test('a merchant reads the settings that the operator made, and no other merchan
     cardLimits: { perDay: 3, per30Days: 12 },
     branding: { logoUrl: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
     webhookRetention: { bodyDays: 90, attemptDays: 14 },
+    declarations: 'execute',
+    withdrawalDays: 30,
   });
   expect(await settings(merchant)).toEqual({
     retryPlan: ['90m'],
@@ -40,6 +44,12 @@ test('a merchant reads the settings that the operator made, and no other merchan
     paymentMethods: ['CARD'],
     branding: { logo: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
     webhookRetention: { eventDays: 90, attemptDays: 14 },
+    declarations: 'execute',
+    withdrawalDays: 30,
+    declarationPages: {
+      cancellation: `${PUBLIC_URL}/m/${merchant.merchantId}/cancel`,
+      withdrawal: `${PUBLIC_URL}/m/${merchant.merchantId}/withdraw`,
+    },
     limits: {
       windowSeconds: expect.any(Number) as number,
       requests: expect.any(Number) as number,

@@ -27,7 +27,7 @@ const brandOf = ({ text, headers }: Answer) => ({
   colours: /--brand: ([^;]*); --brand-ink: ([^;]*);/.exec(text)?.slice(1),
   links: [
     ...(/<footer>(.*?)<\/footer>/.exec(text)?.[1] ?? '').matchAll(
-      /<a href="([^"]*)" target="_blank" rel="noopener noreferrer">([^<]*)<\/a>/g,
+      /<a href="(https:[^"]*)" target="_blank" rel="noopener noreferrer">([^<]*)<\/a>/g,
     ),
   ].map(([, ...link]) => link),
 });

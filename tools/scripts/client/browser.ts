@@ -177,7 +177,10 @@ function readForm(pageUrl: string, form: HTMLElement) {
   );
   const button = form.querySelector('button');
   // A form is submitted by its first button. A browser sends this button, too.
-  const sent = [...form.querySelectorAll('input'), ...(button === null ? [] : [button])];
+  const inputs = form
+    .querySelectorAll('input')
+    .filter((it) => it.getAttribute('type') !== 'radio' || it.hasAttribute('checked'));
+  const sent = [...inputs, ...(button === null ? [] : [button])];
   const fields = sent.map((input) => ({
     name: input.getAttribute('name') ?? '',
     label: labels.get(input.getAttribute('id')) ?? '',

@@ -1,6 +1,7 @@
 import { controlDouble } from '../client/double-control.ts';
 import { askControl } from '../../../cli/verify/gateway-control.ts';
 import { openPage } from '../client/browser.ts';
+import { declare } from '../client/declare.ts';
 import { MONTHLY } from '../client/monthly.ts';
 import { cardOf } from '../client/payer.ts';
 import type { TypedCard } from '../client/payer.ts';
@@ -136,6 +137,12 @@ async function blockAccount(scene: Scene): Promise<void> {
   }
 }
 
+async function declareOn(scene: Scene, kind: 'cancellation' | 'withdrawal'): Promise<void> {
+  const { subscriptionId: reference } = await createActive(scene);
+  const { declarationPages } = await scene.client.getMerchantSettings();
+  await declare(declarationPages[kind], { ...customerDetails, reference });
+}
+
 /** What makes an event of each type happen, through the API, by a payer on the hosted pages, or at the gateway. */
 export const RECIPES: Readonly<Record<EventType, (scene: Scene) => Promise<unknown>>> = {
   'intent.checkout_opened': async (scene) => openPage((await openPayment(scene)).fwdUrl),
@@ -195,6 +202,8 @@ export const RECIPES: Readonly<Record<EventType, (scene: Scene) => Promise<unkno
     if (await isBlocked(scene)) await doubleOf(scene).clearFaults();
     else await blockAccount(scene);
   },
+  'cancellation.received': (scene) => declareOn(scene, 'cancellation'),
+  'withdrawal.received': (scene) => declareOn(scene, 'withdrawal'),
   'webhook.failing': (scene) => fail(scene, openPayment),
   'webhook.deactivated': (scene) => deactivate(scene, openPayment),
 };

@@ -97,7 +97,7 @@ export const en = {
   badForm: 'Go back and try again. Nothing was charged.',
   tooManyTitle: 'Too many tries',
   tooMany:
-    'Too many cards were tried or declined, or too many unknown links were opened, from your network. Nothing was charged. You can try again in {minutes}, at {time}.',
+    'Too many tries were made from your network. Nothing was charged. You can try again in {minutes}, at {time}.',
   unavailableTitle: 'Just a moment',
   unavailable:
     'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see how things stand. You will not be charged twice.',
@@ -221,6 +221,37 @@ export const en = {
   continueToBank: 'Continue to your bank',
   bankAsks: 'Your bank asks you to confirm the payment. You come back here afterwards.',
   orAnotherCard: 'Or use another card:',
+
+  // Cancellation and withdrawal
+  cancelContract: 'Cancel a contract with {name}',
+  withdrawHere: 'Withdraw from a contract with {name}',
+  noAccountNeeded:
+    'You need no account. {name} receives what you declare here, with the date and the time.',
+  contractNumber: 'Number of the contract',
+  contractNumberHint: 'It is on your receipt, as the reference.',
+  contractNumberMissing: 'Enter the number of the contract. It is on your receipt.',
+  cancellationKind: 'Kind of cancellation',
+  ordinaryCancellation: 'Ordinary cancellation',
+  forCause: 'Cancellation for good cause',
+  cause: 'Good cause',
+  reasonMissing: 'Enter the good cause.',
+  endOn: 'End of the contract',
+  endOnHint: 'Leave it empty for the earliest possible date.',
+  endOnWrong: 'Enter a date, such as 2027-03-31.',
+  checkDeclaration: 'Check what you declare',
+  change: 'Change',
+  cancellationReceived: 'Your cancellation was received',
+  withdrawalReceived: 'Your withdrawal was received',
+  keepConfirmation:
+    '{name} received this declaration. Keep this confirmation: print the page or download it.',
+  downloadConfirmation: 'Download this confirmation',
+  receivedAt: 'Received on',
+  confirmationNumber: 'Number of this confirmation',
+  earliestDate: 'The earliest possible date',
+  declaration: 'Declaration',
+  iCancel: 'I cancel this contract.',
+  iCancelForCause: 'I cancel this contract for good cause.',
+  iWithdraw: 'I withdraw from this contract.',
 } as const;
 
 export type Forms = { readonly [Category in Intl.LDMLPluralRule]?: string } & {

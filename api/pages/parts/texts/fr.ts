@@ -95,7 +95,7 @@ export const fr: Texts = {
   badForm: 'Revenez en arrière et réessayez. Rien n’a été débité.',
   tooManyTitle: 'Trop de tentatives',
   tooMany:
-    'Trop de cartes ont été essayées ou refusées, ou trop de liens inconnus ont été ouverts, depuis votre réseau. Rien n’a été débité. Vous pourrez réessayer dans {minutes}, à {time}.',
+    'Trop de tentatives ont été faites depuis votre réseau. Rien n’a été débité. Vous pourrez réessayer dans {minutes}, à {time}.',
   unavailableTitle: 'Un instant',
   unavailable:
     'Nous ne pouvons pas afficher cette page pour le moment. Rien n’est perdu : rechargez-la dans un instant et vous verrez où vous en êtes. Vous ne serez pas débité deux fois.',
@@ -218,4 +218,34 @@ export const fr: Texts = {
   continueToBank: 'Continuer vers votre banque',
   bankAsks: 'Votre banque vous demande de confirmer le paiement. Vous reviendrez ensuite ici.',
   orAnotherCard: 'Ou utilisez une autre carte :',
+
+  cancelContract: 'Résilier un contrat avec {name}',
+  withdrawHere: 'Se rétracter d’un contrat avec {name}',
+  noAccountNeeded:
+    'Aucun compte n’est nécessaire. {name} reçoit votre déclaration avec la date et l’heure.',
+  contractNumber: 'Numéro du contrat',
+  contractNumberHint: 'Il figure sur votre reçu comme référence.',
+  contractNumberMissing: 'Saisissez le numéro du contrat. Il figure sur votre reçu.',
+  cancellationKind: 'Type de résiliation',
+  ordinaryCancellation: 'Résiliation ordinaire',
+  forCause: 'Résiliation pour motif légitime',
+  cause: 'Motif',
+  reasonMissing: 'Saisissez le motif.',
+  endOn: 'Fin du contrat',
+  endOnHint: 'Laissez ce champ vide pour la date la plus proche possible.',
+  endOnWrong: 'Saisissez une date, par exemple 2027-03-31.',
+  checkDeclaration: 'Vérifiez votre déclaration',
+  change: 'Modifier',
+  cancellationReceived: 'Votre résiliation a été reçue',
+  withdrawalReceived: 'Votre rétractation a été reçue',
+  keepConfirmation:
+    '{name} a reçu cette déclaration. Conservez cette confirmation : imprimez la page ou téléchargez-la.',
+  downloadConfirmation: 'Télécharger la confirmation',
+  receivedAt: 'Reçue le',
+  confirmationNumber: 'Numéro de cette confirmation',
+  earliestDate: 'La date la plus proche possible',
+  declaration: 'Déclaration',
+  iCancel: 'Je résilie ce contrat.',
+  iCancelForCause: 'Je résilie ce contrat pour motif légitime.',
+  iWithdraw: 'Je me rétracte de ce contrat.',
 };

@@ -94,7 +94,7 @@ export const nl: Texts = {
   badForm: 'Ga terug en probeer het opnieuw. Er is niets afgeschreven.',
   tooManyTitle: 'Te veel pogingen',
   tooMany:
-    'Vanuit uw netwerk zijn te veel kaarten geprobeerd of geweigerd, of te veel onbekende links geopend. Er is niets afgeschreven. U kunt het over {minutes} opnieuw proberen, om {time}.',
+    'Vanuit uw netwerk zijn te veel pogingen gedaan. Er is niets afgeschreven. U kunt het over {minutes} opnieuw proberen, om {time}.',
   unavailableTitle: 'Een ogenblik',
   unavailable:
     'We kunnen deze pagina nu niet tonen. Er is niets verloren: vernieuw haar zo meteen en u ziet hoe het ervoor staat. Er wordt niet twee keer afgeschreven.',
@@ -218,4 +218,34 @@ export const nl: Texts = {
   continueToBank: 'Verder naar uw bank',
   bankAsks: 'Uw bank vraagt u de betaling te bevestigen. Daarna komt u hier terug.',
   orAnotherCard: 'Of gebruik een andere kaart:',
+
+  cancelContract: 'Een contract met {name} opzeggen',
+  withdrawHere: 'Een overeenkomst met {name} herroepen',
+  noAccountNeeded:
+    'U hebt geen account nodig. {name} ontvangt uw verklaring met de datum en het tijdstip.',
+  contractNumber: 'Contractnummer',
+  contractNumberHint: 'Het staat als referentie op uw betaalbewijs.',
+  contractNumberMissing: 'Vul het contractnummer in. Het staat op uw betaalbewijs.',
+  cancellationKind: 'Soort opzegging',
+  ordinaryCancellation: 'Gewone opzegging',
+  forCause: 'Opzegging om een dringende reden',
+  cause: 'Dringende reden',
+  reasonMissing: 'Vul de dringende reden in.',
+  endOn: 'Einde van het contract',
+  endOnHint: 'Laat dit leeg voor de vroegst mogelijke datum.',
+  endOnWrong: 'Vul een datum in, bijvoorbeeld 2027-03-31.',
+  checkDeclaration: 'Controleer uw verklaring',
+  change: 'Wijzigen',
+  cancellationReceived: 'Uw opzegging is ontvangen',
+  withdrawalReceived: 'Uw herroeping is ontvangen',
+  keepConfirmation:
+    '{name} heeft deze verklaring ontvangen. Bewaar deze bevestiging: druk de pagina af of download haar.',
+  downloadConfirmation: 'Bevestiging downloaden',
+  receivedAt: 'Ontvangen op',
+  confirmationNumber: 'Nummer van deze bevestiging',
+  earliestDate: 'De vroegst mogelijke datum',
+  declaration: 'Verklaring',
+  iCancel: 'Ik zeg dit contract op.',
+  iCancelForCause: 'Ik zeg dit contract op om een dringende reden.',
+  iWithdraw: 'Ik herroep deze overeenkomst.',
 };

@@ -93,7 +93,7 @@ export const pt: Texts = {
   badForm: 'Volte e tente novamente. Nada foi cobrado.',
   tooManyTitle: 'Tentativas demais',
   tooMany:
-    'Muitos cartões foram testados ou recusados, ou muitos links desconhecidos foram abertos, a partir da sua rede. Nada foi cobrado. Será possível tentar novamente em {minutes}, às {time}.',
+    'Houve tentativas demais a partir da sua rede. Nada foi cobrado. Será possível tentar novamente em {minutes}, às {time}.',
   unavailableTitle: 'Um momento',
   unavailable:
     'Não podemos mostrar esta página agora. Nada foi perdido: atualize-a em instantes e você verá a situação. Você não será cobrado duas vezes.',
@@ -213,4 +213,34 @@ export const pt: Texts = {
   continueToBank: 'Continuar para o seu banco',
   bankAsks: 'Seu banco pede que você confirme o pagamento. Depois você volta para cá.',
   orAnotherCard: 'Ou use outro cartão:',
+
+  cancelContract: 'Cancelar um contrato com {name}',
+  withdrawHere: 'Desistir de um contrato com {name}',
+  noAccountNeeded:
+    'Você não precisa de uma conta. {name} recebe sua declaração com a data e a hora.',
+  contractNumber: 'Número do contrato',
+  contractNumberHint: 'Está no seu recibo, como referência.',
+  contractNumberMissing: 'Digite o número do contrato. Está no seu recibo.',
+  cancellationKind: 'Tipo de cancelamento',
+  ordinaryCancellation: 'Cancelamento comum',
+  forCause: 'Cancelamento por justa causa',
+  cause: 'Justa causa',
+  reasonMissing: 'Digite a justa causa.',
+  endOn: 'Fim do contrato',
+  endOnHint: 'Deixe vazio para a data mais próxima possível.',
+  endOnWrong: 'Digite uma data, por exemplo 2027-03-31.',
+  checkDeclaration: 'Confira sua declaração',
+  change: 'Alterar',
+  cancellationReceived: 'Seu cancelamento foi recebido',
+  withdrawalReceived: 'Sua desistência foi recebida',
+  keepConfirmation:
+    '{name} recebeu esta declaração. Guarde esta confirmação: imprima a página ou baixe-a.',
+  downloadConfirmation: 'Baixar esta confirmação',
+  receivedAt: 'Recebida em',
+  confirmationNumber: 'Número desta confirmação',
+  earliestDate: 'A data mais próxima possível',
+  declaration: 'Declaração',
+  iCancel: 'Cancelo este contrato.',
+  iCancelForCause: 'Cancelo este contrato por justa causa.',
+  iWithdraw: 'Desisto deste contrato.',
 };

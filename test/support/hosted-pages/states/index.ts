@@ -6,6 +6,7 @@ import { makeLink, makePaymentLink, openLink } from '../links.ts';
 import { browse, postForm, visit } from '../visits.ts';
 import type { Visit } from '../visits.ts';
 import { CHECKOUT_STATES } from './checkout-states.ts';
+import { DECLARATION_STATES } from './declaration-states.ts';
 import { NO_ANSWER } from './page-servers.ts';
 import type { PageServers, PageStates } from './page-servers.ts';
 import {
@@ -157,6 +158,7 @@ export const PAGE_STATES: PageStates = {
   ...ORDER_STATES,
   ...UPDATE_STATES,
   ...LINK_STATES,
+  ...DECLARATION_STATES,
   ...GATEWAY_STATES,
   ...REFUSAL_STATES,
 };

@@ -78,6 +78,28 @@ CREATE TABLE "payment_method" (
 	CONSTRAINT "payment_method__status__ck" CHECK ("status" in ('PENDING', 'LIVE', 'DELETED'))
 );
 --> statement-breakpoint
+CREATE TABLE "declaration" (
+	"merchant_id" text,
+	"id" text,
+	"token_hash" bytea NOT NULL,
+	"kind" text NOT NULL,
+	"name" text NOT NULL,
+	"email" text NOT NULL,
+	"reference" text NOT NULL,
+	"reason" text,
+	"end_on" text,
+	"locale" text NOT NULL,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"outcome" text,
+	"subscription_id" text,
+	"intent_id" text,
+	"is_in_period" boolean,
+	"refundable" json,
+	CONSTRAINT "declaration_pkey" PRIMARY KEY("merchant_id","id"),
+	CONSTRAINT "declaration__kind__ck" CHECK ("kind" in ('cancellation', 'withdrawal')),
+	CONSTRAINT "declaration__outcome__ck" CHECK ("outcome" in ('executed', 'told', 'unmatched'))
+);
+--> statement-breakpoint
 CREATE TABLE "gateway_event" (
 	"merchant_id" text,
 	"gateway" text,
@@ -546,6 +568,9 @@ CREATE INDEX "customer__created__idx" ON "customer" ("merchant_id","created_at",
 CREATE INDEX "customer__normal_email__idx" ON "customer" ("merchant_id","normal_email") WHERE "normal_email" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" ("gateway","gateway_method_id");--> statement-breakpoint
 CREATE INDEX "payment_method__customer__idx" ON "payment_method" ("merchant_id","customer_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "declaration__token__uq" ON "declaration" ("token_hash");--> statement-breakpoint
+CREATE INDEX "declaration__created__idx" ON "declaration" ("merchant_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "declaration__open__idx" ON "declaration" ("created_at") WHERE "outcome" is null;--> statement-breakpoint
 CREATE INDEX "gateway_event__unhandled__idx" ON "gateway_event" ("merchant_id","gateway","subject_id") WHERE "handled_at" is null;--> statement-breakpoint
 CREATE INDEX "gateway_event__received__idx" ON "gateway_event" ("received_at");--> statement-breakpoint
 CREATE INDEX "credential__merchant__idx" ON "credential" ("merchant_id");--> statement-breakpoint
@@ -617,6 +642,7 @@ ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method__customer_id__fk" FOREIG
 ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method__payment_method_id__fk" FOREIGN KEY ("merchant_id","payment_method_id") REFERENCES "payment_method"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "customer" ADD CONSTRAINT "customer_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
 ALTER TABLE "payment_method" ADD CONSTRAINT "payment_method__customer_id__fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "customer"("merchant_id","id");--> statement-breakpoint
+ALTER TABLE "declaration" ADD CONSTRAINT "declaration_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
 ALTER TABLE "credential" ADD CONSTRAINT "credential_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
 ALTER TABLE "merchant_gateway" ADD CONSTRAINT "merchant_gateway_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
 ALTER TABLE "dispute" ADD CONSTRAINT "dispute__intent_id__fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "payment_intent"("merchant_id","id");--> statement-breakpoint

@@ -1,0 +1,82 @@
+import type { CancelCommand } from './subscription/commands.ts';
+import type { SubscriptionState } from './subscription/state.ts';
+
+export const DECLARATION_KINDS = ['cancellation', 'withdrawal'] as const;
+export type DeclarationKind = (typeof DECLARATION_KINDS)[number];
+
+/** `tell`: only the merchant's event follows. `execute`: it also ends the subscription, where the payer may end it. */
+export const DECLARATION_RULES = ['tell', 'execute'] as const;
+export type DeclarationRule = (typeof DECLARATION_RULES)[number];
+
+/** `unmatched`: no contract of the merchant has this reference and this e-mail address, or several have. */
+export const DECLARATION_OUTCOMES = ['executed', 'told', 'unmatched'] as const;
+export type DeclarationOutcome = (typeof DECLARATION_OUTCOMES)[number];
+
+/** Directive 2011/83/EU, Article 9; read in November 2026. */
+export const WITHDRAWAL_DAYS = 14;
+
+/** What a payer declared on the merchant's page, without login. */
+export interface Declaration {
+  readonly merchantId: string;
+  readonly id: string;
+  readonly kind: DeclarationKind;
+  readonly name: string;
+  readonly email: string;
+  /** The number by which the payer names the contract. */
+  readonly reference: string;
+  /** The good cause of a cancellation; null for an ordinary one and for a withdrawal. */
+  readonly reason: string | null;
+  /** The day on which the payer wants the contract to end, such as `2027-03-31`; null: as early as possible. */
+  readonly endOn: string | null;
+}
+
+/** The one contract that a declaration names. */
+export interface NamedContract {
+  /** Null for a payment without a subscription. */
+  readonly state: SubscriptionState | null;
+  /** When the payer agreed; null if not known, for example of an import. */
+  readonly concludedAt: number | null;
+  /** Now, by the subscription's test clock. */
+  readonly nowAt: number;
+}
+
+const DAY_MS = 86_400_000;
+/** The last day ends in the last time zone. */
+const LAST_ZONE_MS = DAY_MS / 2;
+
+/** True until the last of `days` days after the day of the contract ends; null if that day is not known. */
+export function isWithdrawable(
+  { concludedAt, nowAt }: NamedContract,
+  days: number,
+): boolean | null {
+  if (concludedAt === null) return null;
+  const dayAt = Math.floor(concludedAt / DAY_MS) * DAY_MS;
+  return nowAt < dayAt + (days + 1) * DAY_MS + LAST_ZONE_MS;
+}
+
+/**
+ * Returns the command that executes a declaration; null if the merchant must decide. A withdrawal ends the subscription at
+ * once, a cancellation with the paid period.
+ */
+export function commandOf(
+  declaration: Declaration,
+  contract: NamedContract,
+  withdrawalDays: number,
+): CancelCommand | null {
+  const { state } = contract;
+  if (state === null || state.status === 'CREATED' || state.status === 'ENDED') return null;
+  const atOnce = {
+    kind: 'cancel',
+    commandId: declaration.id,
+    reason: 'cancelled',
+    actor: 'payer',
+  } as const;
+  if (declaration.kind === 'withdrawal') {
+    return isWithdrawable(contract, withdrawalDays) === true ? atOnce : null;
+  }
+  const { reason, endOn } = declaration;
+  const isLater =
+    endOn !== null && Date.parse(endOn) > (state.currentPeriodEndAt ?? contract.nowAt);
+  if (reason !== null || isLater) return null;
+  return state.status === 'UNPAID' ? atOnce : { ...atOnce, atPeriodEnd: true };
+}

@@ -1,0 +1,17 @@
+import { openPage, submitForm } from './browser.ts';
+import type { Page } from './browser.ts';
+
+/** Declares on a merchant's page for cancellations or withdrawals, in English. Returns the confirmation. */
+export async function declare(
+  url: string,
+  payer: { readonly name: string; readonly email: string; readonly reference: string },
+): Promise<Page> {
+  const page = await openPage(url);
+  const [form] = page.forms;
+  if (form === undefined) throw new Error(`${url} has no form`);
+  return submitForm(page, form, {
+    Name: payer.name,
+    'E-mail address': payer.email,
+    'Number of the contract': payer.reference,
+  });
+}
