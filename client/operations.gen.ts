@@ -70,6 +70,8 @@ export interface Operations {
   getSetupMethod: { data: types.GetSetupMethodData; answer: types.GetSetupMethodResponse };
   /** List what payers declared. */
   listDeclarations: { data: types.ListDeclarationsData; answer: types.ListDeclarationsResponse };
+  /** List what payers agreed to. */
+  listConsents: { data: types.ListConsentsData; answer: types.ListConsentsResponse };
   /** Read all events in an order that never changes. */
   getEvents: { data: types.GetEventsData; answer: types.GetEventsResponse };
   /** Read an event and its deliveries. */
@@ -142,6 +144,7 @@ export const OPERATIONS = {
   createSetupMethod: ['POST', '/setup-method/create', true],
   getSetupMethod: ['GET', '/setup-method/{setupMethodId}', false],
   listDeclarations: ['GET', '/declarations', false],
+  listConsents: ['GET', '/consents', false],
   getEvents: ['GET', '/events', false],
   getEvent: ['GET', '/events/{eventId}', false],
   getEventDeliveries: ['GET', '/events/{eventId}/deliveries', false],

@@ -1721,6 +1721,62 @@ export type ListDeclarationsAnswer = {
     metadata: PageMetadata;
 };
 
+export type Consent = {
+    /**
+     * Id of the consent.
+     */
+    consentId: string;
+    /**
+     * Id of the customer.
+     */
+    customerId: string;
+    /**
+     * Id of the subscription.
+     */
+    subscriptionId: string | null;
+    /**
+     * Id of the payment intent.
+     */
+    intentId: string | null;
+    /**
+     * Id of the setup session.
+     */
+    setupMethodId: string | null;
+    /**
+     * When the payer gave a card, or went on to enter one, in real time. Epoch milliseconds.
+     */
+    agreedAt: number;
+    language: 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
+    /**
+     * Version of the texts of the pages.
+     */
+    textVersion: string;
+    /**
+     * What the page showed: merchant, product, terms, amounts, dates and the sentence about later charges.
+     */
+    text: string;
+    /**
+     * SHA-256 of `text`, in hexadecimal digits.
+     */
+    digest: string;
+    /**
+     * What was to be charged at once. In the smallest currency unit.
+     */
+    amount: number | null;
+    /**
+     * ISO 4217 code.
+     */
+    currency: string | null;
+};
+
+export type ListConsentsAnswer = {
+    /**
+     * Newest first.
+     */
+    data: Array<Consent>;
+    metadata: PageMetadata;
+};
+
 export type FeedEvent = {
     /**
      * Id of the event.
@@ -4737,6 +4793,72 @@ export type ListDeclarationsResponses = {
 };
 
 export type ListDeclarationsResponse = ListDeclarationsResponses[keyof ListDeclarationsResponses];
+
+export type ListConsentsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * Maximum number of records on a page. Default: 50.
+         */
+        limit?: number;
+        /**
+         * `metadata.offset` of the previous page. Absent for the first page.
+         */
+        offset?: string;
+        /**
+         * Only records created at this instant or later. Epoch milliseconds.
+         */
+        startTime?: number;
+        /**
+         * Only records created before this instant. Epoch milliseconds.
+         */
+        endTime?: number;
+        /**
+         * Only records of this customer.
+         */
+        customerId?: string;
+        /**
+         * Only records of this subscription.
+         */
+        subscriptionId?: string;
+    };
+    url: '/consents';
+};
+
+export type ListConsentsErrors = {
+    /**
+     * The request is refused.
+     */
+    400: Error;
+    /**
+     * The credentials are missing or not valid.
+     */
+    401: Error;
+    /**
+     * Too many requests. Wait before trying again.
+     */
+    429: Error;
+    /**
+     * Something went wrong on our side. Quote the Request-Id when you report it.
+     */
+    500: Error;
+    /**
+     * The service is not available at the moment. It is safe to repeat with the same key.
+     */
+    503: Error;
+};
+
+export type ListConsentsError = ListConsentsErrors[keyof ListConsentsErrors];
+
+export type ListConsentsResponses = {
+    /**
+     * A page of consents.
+     */
+    200: ListConsentsAnswer;
+};
+
+export type ListConsentsResponse = ListConsentsResponses[keyof ListConsentsResponses];
 
 export type GetEventsData = {
     body?: never;

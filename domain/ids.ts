@@ -4,6 +4,7 @@ export const ID_PREFIXES = [
   'att', // charge attempt
   'clk', // test clock
   'cmd', // command sent to a workflow
+  'cns', // consent of a payer
   'cs', // checkout session
   'cus', // customer
   'dcl', // declaration of a payer

@@ -20,6 +20,7 @@ import {
   getPaymentMethodTokens,
   updateCustomerDetails,
 } from '../routes/customers/routes.ts';
+import { getConsents } from '../routes/consents/routes.ts';
 import { getDeclarations } from '../routes/declarations/routes.ts';
 import { documentRoutes, healthRoutes, readDocument } from '../routes/documents/routes.ts';
 import { gatewayEventRoutes } from '../routes/gateway-events/routes.ts';
@@ -120,6 +121,7 @@ export const ROUTES: readonly Route[] = [
   createSetupMethod,
   getSetupMethod,
   getDeclarations,
+  getConsents,
   getEvents,
   getEvent,
   getEventDeliveries,

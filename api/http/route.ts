@@ -11,7 +11,7 @@ export const TAGS = {
   Links: 'Shareable links that create subscriptions or payments.',
   Payments: 'Payment intents, charges outside a billing cycle, and refunds.',
   'Setup methods': 'Sessions in which a payer saves a payment method without a payment.',
-  Declarations: 'Cancellations and withdrawals that payers declared on your pages.',
+  Declarations: 'What payers declared on your pages, and what they agreed to.',
   Events: 'Every event, also those that no endpoint received.',
   Webhooks: 'Configurations of the endpoints that events are sent to.',
   'Webhook events': 'The requests that your endpoints receive.',

@@ -8,10 +8,12 @@ import type { RefundState } from '../../domain/refund.ts';
 import type { SubscriptionStatus } from '../../domain/subscription/status.ts';
 import type { Db } from '../client.ts';
 import { customers, paymentMethods } from '../schema/customers.ts';
+import { consents } from '../schema/consents.ts';
 import { declarations } from '../schema/declarations.ts';
 import { paymentIntents, refunds } from '../schema/payments.ts';
 import { subscriptions } from '../schema/subscriptions.ts';
 import type { Customer } from './customers/customers.ts';
+import type { Consent } from './customers/consents.ts';
 import type { DeclarationRow } from './customers/declarations.ts';
 import { SAVED_STATUSES } from './customers/payment-methods.ts';
 import type { SavedMethod } from './customers/payment-methods.ts';
@@ -135,6 +137,20 @@ export async function listRefunds(
   const rows = db.select(REFUND_COLUMNS).from(refunds).$dynamic();
   const isWanted = and(matches(refunds.intentId, intentId), isIn(refunds.state, status));
   return listed(rows, REFUND_COLUMNS, query, isWanted);
+}
+
+export async function listConsents(
+  db: Db,
+  query: ListQuery,
+  { customerId, subscriptionId }: ListFilters,
+): Promise<Consent[]> {
+  return listed(
+    db.select().from(consents).$dynamic(),
+    consents,
+    query,
+    matches(consents.customerId, customerId),
+    matches(consents.subscriptionId, subscriptionId),
+  );
 }
 
 export async function listDeclarations(

@@ -103,6 +103,7 @@ describe('the OpenAPI document', () => {
     expect(marked.toSorted()).toEqual([
       'DELETE /customer/:customerId/payment-method-tokens/:pmId',
       'DELETE /webhook/:webhookConfigId',
+      'GET /consents',
       'GET /customer',
       'GET /customer/:customerId/payment-method-tokens',
       'GET /customer/:customerId/state',

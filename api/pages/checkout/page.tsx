@@ -100,7 +100,10 @@ export function checkoutRoutes(routes: PageRoutes): void {
     stageOf: (checkout) => stageOf(checkout, nowOf(checkout)),
     asked: (request, checkout) => askedOf(request, checkout, nowOf(checkout)),
     ownPage: donePage,
-    amountOf,
+    dueNow: ({ state: { terms } }) => ({
+      amountMinor: terms.trial === null ? cycleAmountMinor(terms, 1) : 0,
+      currency: terms.currency,
+    }),
     leaveUrl: (checkout) => withFacts(checkout, checkout.cancelUrl ?? checkout.callbackUrl),
     isDecided: ({ state }) => state.status !== 'CREATED',
     // `expiresAt` is real time. On a test clock `checkoutExpiresAt` is the clock's time, so it sets no limit here.
@@ -142,10 +145,6 @@ function askedOf(request: PageRequest, checkout: Checkout, nowAt: number): Asked
     button: terms.trial === null ? 'continueToPayment' : 'continueToYourCard',
     bank: isAtBank(attempt) ? { amount, action: bankLink(request, owed?.intentId ?? '') } : null,
   };
-}
-
-function amountOf({ money }: Language, { state: { terms } }: Checkout): string {
-  return money(terms.trial === null ? cycleAmountMinor(terms, 1) : 0, terms.currency);
 }
 
 function donePage(language: Language, checkout: Checkout): Page {

@@ -15,6 +15,9 @@ import { pt } from './texts/pt.ts';
 
 export const TEXTS: Readonly<Record<Locale, Texts>> = { en, de, fr, es, pt, it, nl, ja, ar };
 
+/** Changes with every change of a text of the pages, so that a consent names the words. */
+export const TEXT_VERSION = '1';
+
 type Placeholder<Text> = Text extends `${string}{${infer Name}}${infer Rest}`
   ? Name | Placeholder<Rest>
   : never;

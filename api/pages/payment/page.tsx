@@ -41,7 +41,7 @@ export function paymentPageRoutes(routes: PageRoutes): void {
     find: (token) => findHostedPayment(db, readSessionToken(deps, token) ?? token),
     stageOf: (payment) => paymentStageOf(payment, now()),
     asked: askedOf,
-    amountOf,
+    dueNow: ({ amountMinor, currency }) => ({ amountMinor, currency }),
     ownPage: (language, payment) =>
       paidPage(language, payment, withFacts(payment, payment.callbackUrl, now())),
     leaveUrl: (payment) => withFacts(payment, payment.cancelUrl ?? payment.callbackUrl, now()),

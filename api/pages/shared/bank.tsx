@@ -10,6 +10,7 @@ import { leavePage, processingPage } from './card-page.tsx';
 import { declineText } from './decline-text.ts';
 import type { PageRequest } from './card-page.tsx';
 import { Alert } from './views.tsx';
+import { amountOf } from './card-page-kind.ts';
 import type { BankConfirmation, CardPages, CardRoutes, CardSubject } from './card-page-kind.ts';
 
 function isUndecided(attempt: ShownAttempt | null): boolean {
@@ -99,7 +100,7 @@ export function bankRoutes<Subject extends CardSubject>({
       else sendPage(deps, ctx, outcome);
       return;
     }
-    const amount = pages.amountOf?.(language, subject) ?? null;
+    const amount = amountOf(pages, language, subject);
     const path = bankPath(home, intentId);
     const returned = new URLSearchParams(ctx.querystring).get(BANK_RETURN);
     if (returned === null) {

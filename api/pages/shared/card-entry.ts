@@ -5,9 +5,9 @@ import { recordCardPage } from '../../../db/repositories/checkouts/tries.ts';
 import { findGatewayMethod } from '../../../db/repositories/customers/payment-methods.ts';
 import { GatewayRejectedRequest } from '../../../gateways/port.ts';
 import type { CardEntryRequest } from '../../../gateways/port.ts';
-import type { Language } from '../parts/language.ts';
 import { cardEntryPath, cardGatewayOf, confirmPage, leavePage } from './card-page.tsx';
 import type { CardGateway, PageRequest } from './card-page.tsx';
+import { offerText, recordConsent } from './consent.ts';
 import { asksForCard, isPreview, takesCard } from './card-page-kind.ts';
 import type { CardPages, CardRoutes, CardSubject, Opened } from './card-page-kind.ts';
 import { missingDetails, shownDetails } from './details-form.ts';
@@ -56,12 +56,12 @@ export function entryRoutes<Subject extends CardSubject>({
 type EntryRequest = PageRequest & { readonly gateway: CardGateway };
 
 /** The request of a page on which nothing was typed. */
-function plainRequest<Subject>(
+export function plainRequest<Subject, Gateway extends CardGateway | null>(
   deps: ApiDeps,
   ctx: Context,
   { home, language }: Pick<Opened<Subject>, 'home' | 'language'>,
-  gateway: CardGateway,
-): EntryRequest {
+  gateway: Gateway,
+): PageRequest & { readonly gateway: Gateway } {
   const browser = browserOf(deps, ctx, home);
   return { ...deps, gateway, language, home, browser, names: [], typed: new Map(), mistypes: [] };
 }
@@ -122,10 +122,12 @@ async function openCardEntry<Subject extends CardSubject>(
     returnUrl: returnUrl(deps, home, browser),
     cancelUrl: `${deps.publicUrl}${home}?back`,
     expiresAt,
-    text: entryText(language, sale),
+    text: offerText(language, sale),
     locale: language.locale,
   });
   if (opened?.kind !== 'redirect') return null;
+  // The payer agrees by entering a card on the page that opens now.
+  await recordConsent(deps, pages, subject, { language, sale });
   const { say, join } = language;
   const { company } = gateway;
   const text = join(say('enterAtCompanyNow', { company }), sale.offer.onceEntered);
@@ -144,15 +146,6 @@ function entryFailedPage<Subject extends CardSubject>(
     button: say('tryAgain'),
     action: cardEntryPath(home),
   });
-}
-
-/** Returns the whole offer as one text. The sentences come last, because a gateway may cut a long text. */
-function entryText({ say, join }: Language, sale: SaleText): string {
-  const { merchantName, productName, offer, consent } = sale;
-  const lines = offer.lines.map(({ label, text }) => `${label}: ${text}`);
-  const zone = offer.lines.some(({ isDated }) => isDated) ? [say('datesInUtc')] : [];
-  const sentences = [...zone, offer.onceEntered, ...(consent === null ? [] : [consent])];
-  return [merchantName, productName, ...lines, join(...sentences)].join(' · ');
 }
 
 /** Null if the gateway refuses the request as wrong. */

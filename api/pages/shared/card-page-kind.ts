@@ -73,8 +73,8 @@ export interface CardPages<Subject extends CardSubject> {
   asked(request: PageRequest, subject: Subject): Asked;
   /** The page of a stage that only this kind of page has, or words in its own way. */
   ownPage(language: Language, subject: Subject, stage: OwnStage): Page;
-  /** The amount that is charged to a card of the page. Absent, null: none. */
-  amountOf?(language: Language, subject: Subject): string | null;
+  /** What is charged to a card of the page. Absent, null: nothing. */
+  dueNow?(subject: Subject): Due | null;
   /** Where the payer's browser goes from a page that takes no card, and when the payer cancels. Null: nowhere. */
   leaveUrl(subject: Subject): string | null;
   /** The address of the outcome of a card. Absent: the page's own. */
@@ -103,6 +103,21 @@ export interface CardPages<Subject extends CardSubject> {
   beforeTry?(subject: Subject): Promise<void>;
   /** Called after a card was declined and the decline was counted. */
   afterDecline?(subject: Subject): Promise<void>;
+}
+
+export interface Due {
+  readonly amountMinor: number;
+  readonly currency: string;
+}
+
+/** The amount that is charged to a card of the page; null if nothing is. */
+export function amountOf<Subject extends CardSubject>(
+  pages: Pick<CardPages<Subject>, 'dueNow'>,
+  { money }: Language,
+  subject: Subject,
+): string | null {
+  const due = pages.dueNow?.(subject) ?? null;
+  return due && money(due.amountMinor, due.currency);
 }
 
 export interface BankStep<Subject> {

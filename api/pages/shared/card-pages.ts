@@ -9,7 +9,8 @@ import {
   saleOf,
 } from './card-page.tsx';
 import type { PageRequest } from './card-page.tsx';
-import { entryRoutes, straightToGateway } from './card-entry.ts';
+import { entryRoutes, plainRequest, straightToGateway } from './card-entry.ts';
+import { recordConsent } from './consent.ts';
 import type {
   CardPages,
   CardRoutes,
@@ -30,7 +31,14 @@ import {
 } from './details-form.ts';
 import type { DetailName, TypedDetails } from './details-form.ts';
 import { browserOf, isOwnReturn } from './own-requests.ts';
-import { asksForCard, createOpener, isPastExpiry, isPreview, takesCard } from './card-page-kind.ts';
+import {
+  amountOf,
+  asksForCard,
+  createOpener,
+  isPastExpiry,
+  isPreview,
+  takesCard,
+} from './card-page-kind.ts';
 import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
@@ -151,7 +159,7 @@ function stagePage<Subject extends CardSubject>(
       return endPage(language, 403, text, back);
     }
     case 'processing':
-      return processingPage(language, outcome, pages.amountOf?.(language, subject) ?? null);
+      return processingPage(language, outcome, amountOf(pages, language, subject));
     case 'expired': {
       const texts = [say(pages.texts.expired, { name })];
       return endPage(language, 410, { title: say('expiredTitle'), texts }, back);
@@ -201,14 +209,14 @@ function returnRoutes<Subject extends CardSubject>({
     const changesNothing = returned === null || pages.isDecided(subject) || isPreview(ctx);
     const taken = changesNothing
       ? 'shown'
-      : await takeCard(deps, limits, ctx, pages, { subject, returned, isOwn });
+      : await takeCard(deps, limits, ctx, pages, { subject, home, language, returned, isOwn });
     const bank = await bankAfter(deps, pages, subject, taken);
     if (bank !== null) seeOther(ctx, bankPath(home, bank));
     else if (mistypes.length > 0) seeOther(ctx, `${home}?mistyped=${mistypes.join()}`);
     else if (taken === 'shown') seeOther(ctx, outcome);
     else if (taken === 'foreign') sendPage(deps, ctx, confirmationOf(ctx, subject, language));
     else {
-      const amount = pages.amountOf?.(language, subject) ?? null;
+      const amount = amountOf(pages, language, subject);
       sendPage(deps, ctx, processingPage(language, ctx.url, amount, pages.texts.processing));
     }
   };
@@ -303,7 +311,7 @@ async function takeCard<Subject extends CardSubject>(
   limits: PageLimits,
   ctx: Context,
   pages: CardPages<Subject>,
-  given: { subject: Subject; returned: Returned; isOwn: boolean },
+  given: Omit<Opened<Subject>, 'outcome'> & { returned: Returned; isOwn: boolean },
 ): Promise<Taken> {
   const { subject, isOwn } = given;
   const { key, card } = given.returned;
@@ -326,6 +334,8 @@ async function takeCard<Subject extends CardSubject>(
     await pages.beforeTry?.(subject);
     const isAdmitted = await admitTry(db, ref, { limit: CARD_TRIES_MAX[mode], nowAt: now() });
     if (!isAdmitted) return 'shown';
+    const request = plainRequest(deps, ctx, given, gateway);
+    await recordConsent(deps, pages, subject, { ...given, ...pages.asked(request, subject) });
   }
   const outcome: CardOutcome =
     card.kind === 'token'

@@ -328,7 +328,7 @@ function nextTryRows({ say, dateTime }: Language, update: MethodUpdate): ListRow
   return [{ label: say('nextTry'), text }];
 }
 
-export function owedText({ money }: Language, { state }: MethodUpdate): string {
+function owedText({ money }: Language, { state }: MethodUpdate): string {
   return money(nextAmountMinor(state), state.terms.currency);
 }
 

@@ -25,7 +25,6 @@ import {
   confirmPath,
   donePage,
   outcomePath,
-  owedText,
   paidPage,
   payAgainPath,
   updateStageOf,
@@ -51,7 +50,8 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
     stageOf: (update) => updateStageOf(update, now()),
     asked: (request, update) => askedOf(request, update, now()),
     ownPage: donePage,
-    amountOf: (language, update) => (update.state.owed ? owedText(language, update) : null),
+    dueNow: ({ state: { owed, terms } }) =>
+      owed && { amountMinor: owed.amountMinor, currency: terms.currency },
     leaveUrl: () => null,
     outcomeOf: outcomePath,
     next: (update) => nextPath(deps, update),

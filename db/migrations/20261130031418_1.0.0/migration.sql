@@ -48,6 +48,24 @@ CREATE TABLE "setup_method" (
 	CONSTRAINT "setup_method__status__ck" CHECK ("status" in ('CREATED', 'SUCCESS', 'FAILED', 'CANCELLED'))
 );
 --> statement-breakpoint
+CREATE TABLE "consent" (
+	"merchant_id" text,
+	"id" text,
+	"customer_id" text NOT NULL,
+	"session_id" text NOT NULL,
+	"subscription_id" text,
+	"intent_id" text,
+	"setup_method_id" text,
+	"locale" text NOT NULL,
+	"text_version" text NOT NULL,
+	"shown" text NOT NULL,
+	"digest" bytea NOT NULL,
+	"amount_minor" bigint,
+	"currency" char(3),
+	"created_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "consent_pkey" PRIMARY KEY("merchant_id","id")
+);
+--> statement-breakpoint
 CREATE TABLE "customer" (
 	"merchant_id" text,
 	"id" text,
@@ -564,6 +582,10 @@ CREATE UNIQUE INDEX "checkout_session__token__uq" ON "checkout_session" ("token_
 CREATE INDEX "checkout_session__subscription__idx" ON "checkout_session" ("merchant_id","subscription_id");--> statement-breakpoint
 CREATE INDEX "checkout_session__inserted__idx" ON "checkout_session" ("inserted_at");--> statement-breakpoint
 CREATE INDEX "checkout_session__intent__idx" ON "checkout_session" ("intent_id","merchant_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "consent__shown__uq" ON "consent" ("merchant_id","session_id","digest");--> statement-breakpoint
+CREATE INDEX "consent__created__idx" ON "consent" ("merchant_id","created_at","id");--> statement-breakpoint
+CREATE INDEX "consent__customer__idx" ON "consent" ("merchant_id","customer_id");--> statement-breakpoint
+CREATE INDEX "consent__subscription__idx" ON "consent" ("merchant_id","subscription_id");--> statement-breakpoint
 CREATE INDEX "customer__created__idx" ON "customer" ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "customer__normal_email__idx" ON "customer" ("merchant_id","normal_email") WHERE "normal_email" is not null;--> statement-breakpoint
 CREATE UNIQUE INDEX "payment_method__gateway_method__uq" ON "payment_method" ("gateway","gateway_method_id");--> statement-breakpoint
@@ -640,6 +662,7 @@ ALTER TABLE "checkout_session" ADD CONSTRAINT "checkout_session__setup_method_id
 ALTER TABLE "checkout_try" ADD CONSTRAINT "checkout_try__session_id__fk" FOREIGN KEY ("merchant_id","session_id") REFERENCES "checkout_session"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method__customer_id__fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "customer"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "setup_method" ADD CONSTRAINT "setup_method__payment_method_id__fk" FOREIGN KEY ("merchant_id","payment_method_id") REFERENCES "payment_method"("merchant_id","id");--> statement-breakpoint
+ALTER TABLE "consent" ADD CONSTRAINT "consent__customer_id__fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "customer"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "customer" ADD CONSTRAINT "customer_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
 ALTER TABLE "payment_method" ADD CONSTRAINT "payment_method__customer_id__fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "customer"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "declaration" ADD CONSTRAINT "declaration_merchant_id_merchant_id_fkey" FOREIGN KEY ("merchant_id") REFERENCES "merchant"("id");--> statement-breakpoint
