@@ -16,6 +16,8 @@ export interface Operations {
   deletePaymentMethodToken: { data: types.DeletePaymentMethodTokenData; answer: types.DeletePaymentMethodTokenResponse };
   /** Read the subscriptions and the saved payment methods of a customer. */
   getCustomerState: { data: types.GetCustomerStateData; answer: types.GetCustomerStateResponse };
+  /** Give a customer a link to a page of their own. */
+  createPortalLink: { data: types.CreatePortalLinkData; answer: types.CreatePortalLinkResponse };
   /** Create a subscription. */
   createSubscription: { data: types.CreateSubscriptionData; answer: types.CreateSubscriptionResponse };
   /** Read a subscription. */
@@ -117,6 +119,7 @@ export const OPERATIONS = {
   listPaymentMethodTokens: ['GET', '/customer/{customerId}/payment-method-tokens', false],
   deletePaymentMethodToken: ['DELETE', '/customer/{customerId}/payment-method-tokens/{pmId}', true],
   getCustomerState: ['GET', '/customer/{customerId}/state', false],
+  createPortalLink: ['POST', '/customer/portal', false],
   createSubscription: ['POST', '/subscription/create', true],
   getSubscription: ['GET', '/subscription/get-subscription/{subscriptionId}', false],
   listSubscriptions: ['GET', '/subscription', false],

@@ -178,6 +178,28 @@ export type GetCustomerStateAnswer = {
     paymentMethods: Array<PaymentMethodToken>;
 };
 
+export type CreatePortalLinkRequest = {
+    /**
+     * Id of the customer.
+     */
+    customerId: string;
+    /**
+     * Where the link back to your site leads.
+     */
+    returnUrl?: string | null;
+};
+
+export type CreatePortalLinkAnswer = {
+    /**
+     * The page. Whoever opens it first can use it.
+     */
+    url: string;
+    /**
+     * When it stops working. Epoch milliseconds.
+     */
+    expiresAt: number;
+};
+
 export type IntervalUnit = 'DAY' | 'WEEK' | 'MONTH' | 'YEAR';
 
 export type PageLocale = 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
@@ -2187,6 +2209,10 @@ export type GetMerchantSettingsAnswer = {
      */
     declarations: 'tell' | 'execute';
     /**
+     * What a payer does on the page of `POST /customer/portal`: change the card, cancel, pause and resume.
+     */
+    portal: Array<'card' | 'cancel' | 'pause'>;
+    /**
      * Days after the day of the contract in which a payer may withdraw.
      */
     withdrawalDays: number;
@@ -3147,6 +3173,57 @@ export type GetCustomerStateResponses = {
 };
 
 export type GetCustomerStateResponse = GetCustomerStateResponses[keyof GetCustomerStateResponses];
+
+export type CreatePortalLinkData = {
+    body: CreatePortalLinkRequest;
+    headers?: {
+        /**
+         * `refuse`: a field of the body that is not in this document is answered 400.
+         */
+        'Unknown-Fields'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/customer/portal';
+};
+
+export type CreatePortalLinkErrors = {
+    /**
+     * The request is refused.
+     */
+    400: Error;
+    /**
+     * The credentials are missing or not valid.
+     */
+    401: Error;
+    /**
+     * The credentials allow reading only.
+     */
+    403: Error;
+    /**
+     * Too many requests. Wait before trying again.
+     */
+    429: Error;
+    /**
+     * Something went wrong on our side. Quote the Request-Id when you report it.
+     */
+    500: Error;
+    /**
+     * The service is not available at the moment. It is safe to repeat with the same key.
+     */
+    503: Error;
+};
+
+export type CreatePortalLinkError = CreatePortalLinkErrors[keyof CreatePortalLinkErrors];
+
+export type CreatePortalLinkResponses = {
+    /**
+     * The link.
+     */
+    200: CreatePortalLinkAnswer;
+};
+
+export type CreatePortalLinkResponse = CreatePortalLinkResponses[keyof CreatePortalLinkResponses];
 
 export type CreateSubscriptionData = {
     body: CreateSubscriptionRequest;

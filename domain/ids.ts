@@ -15,6 +15,7 @@ export const ID_PREFIXES = [
   'lnk', // link
   'mer', // merchant
   'pmt', // payment method
+  'prt', // session of a payer's own page
   'rec', // recovery of webhook events
   'req', // HTTP request
   'rf', // refund

@@ -152,6 +152,13 @@ export const INTENT_PARAMETER = 'xpay_intent_id';
 /** Not below `/setup-method/`, where merchants read a session by its id. */
 export const setupMethodPath = (token: string): string => `/setup/${token}`;
 
+/** Returns the hash of a page's own token, which is the payer's only credential. Only the hash is stored. */
+export function hashToken(token: string): Buffer {
+  return createHash('sha256').update(token, 'utf8').digest();
+}
+
+export const portalPath = (token: string): string => `/portal/${token}`;
+
 export const DECLARATION_PATHS = {
   cancellation: 'cancel',
   withdrawal: 'withdraw',

@@ -31,6 +31,7 @@ import {
   deleteOldEvents,
   deleteOldGatewayEvents,
   deleteOldLinkUses,
+  deleteOldPortalSessions,
 } from '../../db/repositories/sweeps/retention.ts';
 import { REPAIR_KINDS } from '../../db/schema/sweeps.ts';
 import type { RepairKind } from '../../db/schema/sweeps.ts';
@@ -61,6 +62,7 @@ const DELETIONS = [
   deleteOldAttempts,
   deleteClosedSessions,
   deleteOldLinkUses,
+  deleteOldPortalSessions,
   deleteOldGatewayEvents,
 ] as const;
 /** Maximum number of repairs at the same time; each calls Temporal. */

@@ -8,6 +8,7 @@ import { declarationRoutes } from '../pages/declaration/routes.ts';
 import { linkPageRoutes } from '../pages/link/page.tsx';
 import { paymentPageRoutes } from '../pages/payment/page.tsx';
 import { setupMethodPageRoutes } from '../pages/setup-method/page.tsx';
+import { portalRoutes } from '../pages/portal/routes.ts';
 import { createPageLimits } from '../pages/shared/limits.ts';
 import { pageErrors, refuseEmbedding } from '../pages/shared/page.tsx';
 import { updateMethodPageRoutes } from '../pages/update-method/routes.ts';
@@ -20,6 +21,7 @@ import {
   getPaymentMethodTokens,
   updateCustomerDetails,
 } from '../routes/customers/routes.ts';
+import { createPortalLink } from '../routes/customers/portal.ts';
 import { getConsents } from '../routes/consents/routes.ts';
 import { getDeclarations } from '../routes/declarations/routes.ts';
 import { documentRoutes, healthRoutes, readDocument } from '../routes/documents/routes.ts';
@@ -94,6 +96,7 @@ export const ROUTES: readonly Route[] = [
   getPaymentMethodTokens,
   deletePaymentMethodToken,
   getCustomerState,
+  createPortalLink,
   createSubscription,
   getSubscription,
   getSubscriptions,
@@ -195,6 +198,7 @@ export function createRouters(
   updateMethodPageRoutes(routes);
   linkPageRoutes(routes);
   declarationRoutes(routes);
+  portalRoutes(routes);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
   const callLimits = createLimits(deps);

@@ -19,7 +19,7 @@ import { COMPANIES, PROCESSOR_NAMES, PROCESSORS } from '../../gateways/processor
 import { createSealing } from '../../runtime/sealing.ts';
 import {
   addChargingOptions,
-  addDeclarationOptions,
+  addPayerOptions,
   settingsChanges,
   settingsLines,
   shownSettings,
@@ -67,7 +67,7 @@ export const merchantCommand = operatorCommand(
       .description('list every merchant with its credentials')
       .action(() => run(list));
     addCredentialCommands(program, run);
-    addDeclarationOptions(addChargingOptions(program.command('configure <merchantId>')))
+    addPayerOptions(addChargingOptions(program.command('configure <merchantId>')))
       .description('change settings of a merchant; without options, print them')
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
       .option('--statement-suffix <text>', 'what follows the account’s name on card statements')

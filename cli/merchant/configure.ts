@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
-import { shownCharging, shownDeclarationRules } from '../../api/routes/merchants/settings.ts';
+import { shownCharging, shownPayerRules } from '../../api/routes/merchants/settings.ts';
 import type { MerchantSettings, WebhookRetention } from '../../db/schema/merchants.ts';
 import { brandUrlProblem, colourProblem, statementSuffixProblem } from '../../domain/branding.ts';
 import type { Branding } from '../../domain/branding.ts';
@@ -11,6 +11,8 @@ import type { DeclarationRule } from '../../domain/declaration.ts';
 import { PAYMENT_METHOD_KINDS } from '../../domain/payment-method.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { formatDuration, parseDuration } from '../../domain/duration.ts';
+import { PORTAL_RIGHTS } from '../../domain/subscription/portal.ts';
+import type { PortalRight } from '../../domain/subscription/portal.ts';
 import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../domain/retry-plan.ts';
 import type { RetryPlan, UnpaidFrom } from '../../domain/retry-plan.ts';
 
@@ -26,6 +28,7 @@ export interface ConfigureOptions {
   readonly keepAttempts?: string;
   readonly declarations?: DeclarationRule;
   readonly withdrawalDays?: string;
+  readonly portal?: string;
   readonly logo?: string;
   readonly colour?: string;
   readonly terms?: string;
@@ -65,14 +68,15 @@ export function addChargingOptions(command: Command): Command {
     .option('--jitter <time>', 'spread renewals of new subscriptions: auto, or over 30m, 4h, 0');
 }
 
-/** Adds the settings of the pages on which payers cancel and withdraw. */
-export function addDeclarationOptions(command: Command): Command {
+/** Adds the settings of what payers may do by themselves. */
+export function addPayerOptions(command: Command): Command {
   return command
     .addOption(
       new Option('--declarations <what>', 'what a payer’s declaration does').choices([
         ...DECLARATION_RULES,
       ]),
     )
+    .option('--portal <list>', 'what a payer may do on the own page: card,cancel,pause; or none')
     .option('--withdrawal-days <days>', 'days in which a payer may withdraw: 14');
 }
 
@@ -127,7 +131,11 @@ export function settingsChanges(
     const webhookRetention = read('--keep-events, --keep-attempts', retentionOf(options, current));
     if (webhookRetention) changes.webhookRetention = webhookRetention;
   }
-  const { declarations, withdrawalDays } = options;
+  const { declarations, withdrawalDays, portal } = options;
+  if (portal !== undefined) {
+    const rights = read('--portal', rightsOf(portal));
+    if (rights) changes.portal = rights;
+  }
   if (declarations !== undefined) changes.declarations = declarations;
   if (withdrawalDays !== undefined) {
     const days = read('--withdrawal-days', daysOf(withdrawalDays));
@@ -188,6 +196,14 @@ function retentionOf(
   return { bodyDays, attemptDays };
 }
 
+function rightsOf(text: string): PortalRight[] | string {
+  const names = text === 'none' ? [] : listOf(text);
+  const isKnown = names.every((name) => PORTAL_RIGHTS.some((right) => right === name));
+  return isKnown
+    ? PORTAL_RIGHTS.filter((right) => names.includes(right))
+    : `"${text}" is not a list of ${PORTAL_RIGHTS.join(', ')}, or none`;
+}
+
 /** Longest withdrawal period, in days, such as that of a contract without the instruction about the right. */
 const WITHDRAWAL_DAYS_MAX = 379;
 
@@ -218,7 +234,7 @@ export function shownSettings(settings: MerchantSettings) {
   const { branding = {}, webhookRetention } = settings;
   return {
     ...shownCharging(settings),
-    ...shownDeclarationRules(settings),
+    ...shownPayerRules(settings),
     statementSuffix: settings.statementSuffix ?? null,
     keepEvents: webhookRetention?.bodyDays ?? null,
     keepAttempts: webhookRetention?.attemptDays ?? null,
@@ -241,6 +257,7 @@ export function settingsLines(settings: ReturnType<typeof shownSettings>): strin
     `  payment methods  ${settings.paymentMethods.join(',')}`,
     `  declarations     ${settings.declarations}`,
     `  withdrawal       ${settings.withdrawalDays} days`,
+    `  own page         ${settings.portal.join(',') || 'none'}`,
     `  keep events      ${keptLine(settings.keepEvents)}`,
     `  keep attempts    ${keptLine(settings.keepAttempts)}`,
     ...BRANDING_OPTIONS.map((option) => `  ${option.padEnd(15)}  ${settings[option] ?? 'none'}`),

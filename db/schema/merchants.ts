@@ -15,6 +15,7 @@ import type { Branding } from '../../domain/branding.ts';
 import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { CardLimits } from '../../domain/card-limits.ts';
 import type { DeclarationRule } from '../../domain/declaration.ts';
+import type { PortalRight } from '../../domain/subscription/portal.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { instant, areListed, bytes, merchantId } from './_columns.ts';
 
@@ -45,6 +46,8 @@ export interface MerchantSettings {
   declarations?: DeclarationRule;
   /** Absent: `WITHDRAWAL_DAYS`. */
   withdrawalDays?: number;
+  /** What payers do on their own page. Absent: `DEFAULT_PORTAL`. */
+  portal?: PortalRight[];
 }
 
 /** One merchant in one mode: live and test records have different merchants. */

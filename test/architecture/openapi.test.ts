@@ -125,6 +125,7 @@ describe('the OpenAPI document', () => {
       'GET /test-clock/:testClockId',
       'GET /webhook/:webhookConfigId/deliveries',
       'GET /webhook/recoveries/:recoveryId',
+      'POST /customer/portal',
       'POST /events/:eventId/resend',
       'POST /link/merchant/generate-link',
       'POST /payments/create-intent',

@@ -42,6 +42,7 @@ const LAYOUTS = [
   'cancellation: form',
   'cancellation: mistyped',
   'cancellation: received',
+  "payer's page: subscription",
   'Stripe: checkout',
   'unknown page',
 ];

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import {
   findDeclaration,
   insertDeclaration,
@@ -7,7 +6,7 @@ import type { DeclarationRow } from '../../../db/repositories/customers/declarat
 import { findMerchant } from '../../../db/repositories/merchants/merchants.ts';
 import type { DeclarationKind } from '../../../domain/declaration.ts';
 import { base62, isId, newId, randomToken } from '../../../domain/ids.ts';
-import { DECLARATION_PATHS, declarationPath } from '../../../runtime/payer-links.ts';
+import { DECLARATION_PATHS, declarationPath, hashToken } from '../../../runtime/payer-links.ts';
 import { pathParam } from '../../http/request.ts';
 import type { Context, PageMerchant } from '../../http/request.ts';
 import { foreignFormPage, unknownPage } from '../shared/card-page.tsx';
@@ -92,7 +91,7 @@ export function declarationRoutes({ router, deps, limits }: PageRoutes): void {
     if (merchant === null) return;
     const token = pathParam(ctx, 'token');
     const declaration = await limits.lookUp(ctx, async () =>
-      RANDOM_TOKEN.test(token) ? findDeclaration(db, merchant.id, hashOf(token)) : null,
+      RANDOM_TOKEN.test(token) ? findDeclaration(db, merchant.id, hashToken(token)) : null,
     );
     if (declaration === null) return sendPage(deps, ctx, unknownPage(languageFor(ctx)));
     const language = languageFor(ctx, declaration.locale);
@@ -115,7 +114,7 @@ async function declare(
   // Another declaration of the same form, after a step back, has another token.
   const digest = sign(sessionKey, `declared:${visit}:${JSON.stringify([kind, declared])}`);
   const token = base62(digest.subarray(0, 16), 22);
-  const tokenHash = hashOf(token);
+  const tokenHash = hashToken(token);
   const page = confirmationPath(merchantId, token);
   if (await findDeclaration(db, merchantId, tokenHash)) return page;
   await limits.countDeclaration(ctx, merchantId);
@@ -137,10 +136,6 @@ const DOWNLOAD = 'download';
 
 function confirmationPath(merchantId: string, token: string): string {
   return `/m/${merchantId}/declaration/${token}`;
-}
-
-function hashOf(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
 }
 
 function tokenUse(merchantId: string, visit: string): string {

@@ -228,7 +228,7 @@ export function confirmPage(
   { sessionKey, language }: Pick<PageDeps, 'sessionKey' | 'language'>,
   status: 200 | 503,
   sessionId: string,
-  form: { title: string; text: string; button: string; action: string },
+  form: Omit<Parameters<typeof ConfirmPage>[0], 'formToken'>,
 ): Page {
   const content = <ConfirmPage {...form} formToken={formToken(sessionKey, sessionId)} />;
   return { language, status, title: form.title, content };

@@ -306,13 +306,20 @@ function LeaveLink({ sale }: { sale: Sale }) {
   );
 }
 
-export function ConfirmPage(props: FormProps & { title: string; text: string }) {
-  const { title, text, ...form } = props;
+export function ConfirmPage(
+  props: FormProps & { title: string; text: string; back?: { href: string; text: string } },
+) {
+  const { title, text, back, ...form } = props;
   return (
     <section class="card">
       <h1>{title}</h1>
       <p>{text}</p>
       <OwnForm {...form} />
+      {back && (
+        <p class="leave">
+          <a href={back.href}>{back.text}</a>
+        </p>
+      )}
     </section>
   );
 }

@@ -5,6 +5,7 @@ import { DEFAULT_CARD_LIMITS } from '../../../domain/card-limits.ts';
 import { DECLARATION_RULES, WITHDRAWAL_DAYS } from '../../../domain/declaration.ts';
 import { formatDuration } from '../../../domain/duration.ts';
 import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
+import { DEFAULT_PORTAL, PORTAL_RIGHTS } from '../../../domain/subscription/portal.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../../../domain/retry-plan.ts';
 import { declarationPath } from '../../../runtime/payer-links.ts';
 import { count, paymentMethodKind, url } from '../../answer-fields.ts';
@@ -69,6 +70,10 @@ export const getMerchantSettings = route({
           'What follows when a payer cancels or withdraws on your pages: `tell` sends you the event only, `execute` also ' +
           'ends the subscription where the payer may end it.',
       }),
+      portal: z.array(z.enum(PORTAL_RIGHTS)).meta({
+        description:
+          'What a payer does on the page of `POST /customer/portal`: change the card, cancel, pause and resume.',
+      }),
       withdrawalDays: count('Days after the day of the contract in which a payer may withdraw.'),
       declarationPages: z
         .object({
@@ -94,6 +99,7 @@ export const getMerchantSettings = route({
         paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
         branding: {},
         declarations: 'tell',
+        portal: ['card'],
         withdrawalDays: 14,
         declarationPages: {
           cancellation: 'https://pay.example/m/mer_0002sSOLuA3bC5dE7fG9hJ1k/cancel',
@@ -119,7 +125,7 @@ function presentSettings(settings: MerchantSettings, limits: RateLimits) {
   const { windowSeconds, requests, readsOfOneSubscription } = limits;
   return {
     ...shownCharging(settings),
-    ...shownDeclarationRules(settings),
+    ...shownPayerRules(settings),
     branding: { logo, colour, terms, support },
     ...(webhookRetention && {
       webhookRetention: {
@@ -144,9 +150,10 @@ export function shownCharging(settings: MerchantSettings) {
   };
 }
 
-/** What follows a payer's declaration, with the defaults. */
-export function shownDeclarationRules({ declarations, withdrawalDays }: MerchantSettings) {
+/** What payers may do by themselves, with the defaults. */
+export function shownPayerRules({ declarations, withdrawalDays, portal }: MerchantSettings) {
   return {
+    portal: portal ?? [...DEFAULT_PORTAL],
     declarations: declarations ?? ('tell' as const),
     withdrawalDays: withdrawalDays ?? WITHDRAWAL_DAYS,
   };

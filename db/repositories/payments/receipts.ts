@@ -44,6 +44,8 @@ async function readPaid(db: Db, condition: SQL | undefined) {
   const [row] = await db
     .select({
       intentId: paymentIntents.id,
+      customerId: paymentIntents.customerId,
+      description: paymentIntents.description,
       receiptId: paymentIntents.receiptId,
       amountMinor: paymentIntents.amountMinor,
       refundedMinor: paymentIntents.refundedMinor,

@@ -54,6 +54,7 @@ export function selectSubscriptions(db: Db) {
       state: subscriptions.state,
       presentmentCurrency: subscriptions.presentmentCurrency,
       description: subscriptions.description,
+      productPage: subscriptions.productPage,
       metadata: subscriptions.metadata,
       receiptId: subscriptions.receiptId,
       testClockId: subscriptions.testClockId,

@@ -3,6 +3,7 @@ import type { SQL } from 'drizzle-orm';
 import type { AnyPgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { Db } from '../../client.ts';
 import { gatewayEvents } from '../../schema/gateway-events.ts';
+import { portalSessions } from '../../schema/portal-sessions.ts';
 import { linkUses } from '../../schema/subscriptions.ts';
 import { sweepCounts } from '../../schema/sweeps.ts';
 import { areFirst, timestamp } from '../records.ts';
@@ -128,6 +129,11 @@ export async function deleteClosedSessions(db: Db, { before, limit }: Deletion):
 /** Deletes old rows of link uses. A row limits the uses of its client address for 10 minutes. */
 export function deleteOldLinkUses(db: Db, deletion: Deletion): Promise<number> {
   return deleteOld(db, linkUses, linkUses.begunAt, deletion);
+}
+
+/** Deletes the sessions of payers' own pages that expired long ago. */
+export function deleteOldPortalSessions(db: Db, deletion: Deletion): Promise<number> {
+  return deleteOld(db, portalSessions, portalSessions.expiresAt, deletion);
 }
 
 /** Deletes old events. One that is not handled stays for 90 days, because Stripe does not send it again. */

@@ -128,6 +128,7 @@ interface Settings {
   keepAttempts: number | null;
   declarations: string;
   withdrawalDays: number;
+  portal: string[];
   logo: string | null;
   colour: string | null;
   terms: string | null;
@@ -146,6 +147,7 @@ const DEFAULTS: Settings = {
   keepAttempts: null,
   declarations: 'tell',
   withdrawalDays: 14,
+  portal: ['card'],
   logo: null,
   colour: null,
   terms: null,
@@ -192,6 +194,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
   declarations     tell
   withdrawal       14 days
+  own page         card
   keep events      as the workers are configured
   keep attempts    as the workers are configured
   logo             none
@@ -211,6 +214,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
     'execute',
     '--withdrawal-days',
     '30',
+    '--portal',
+    'pause,card',
     '--statement-suffix',
     'TEA SHOP',
     '--jitter',
@@ -228,6 +233,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     statementSuffix: 'TEA SHOP',
     declarations: 'execute',
     withdrawalDays: 30,
+    portal: ['card', 'pause'],
     jitter: '30m',
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -241,6 +247,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     statementSuffix: 'TEA SHOP',
     declarations: 'execute',
     withdrawalDays: 30,
+    portal: ['card', 'pause'],
     jitterMs: 1_800_000,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
@@ -257,6 +264,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   payment methods  CARD,GOOGLE_PAY
   declarations     execute
   withdrawal       30 days
+  own page         card,pause
   keep events      as the workers are configured
   keep attempts    as the workers are configured
   logo             none
@@ -333,6 +341,10 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
       '--statement-suffix: "2027" is not 2 to 14 characters with a letter',
     ],
     [['--withdrawal-days', '0'], '--withdrawal-days: "0" is not a number of days from 1 to 379'],
+    [
+      ['--portal', 'card,leave'],
+      '--portal: "card,leave" is not a list of card, cancel, pause, or none',
+    ],
     [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [
       ['--payment-methods', 'CARD,CASH'],

@@ -19,6 +19,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
     branding: {},
     declarations: 'tell',
     withdrawalDays: 14,
+    portal: ['card'],
   };
   expect(await settings(merchant)).toMatchObject(defaults);
   await changeSettings(db, merchant.merchantId, {
@@ -34,6 +35,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
     webhookRetention: { bodyDays: 90, attemptDays: 14 },
     declarations: 'execute',
     withdrawalDays: 30,
+    portal: ['card', 'cancel'],
   });
   expect(await settings(merchant)).toEqual({
     retryPlan: ['90m'],
@@ -46,6 +48,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
     webhookRetention: { eventDays: 90, attemptDays: 14 },
     declarations: 'execute',
     withdrawalDays: 30,
+    portal: ['card', 'cancel'],
     declarationPages: {
       cancellation: `${PUBLIC_URL}/m/${merchant.merchantId}/cancel`,
       withdrawal: `${PUBLIC_URL}/m/${merchant.merchantId}/withdraw`,

@@ -36,14 +36,14 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     defect: 'two attempts of one intent may be open at once',
-    file: 'db/migrations/20261130031418_1.0.0/migration.sql',
+    file: 'db/migrations/20261130032007_1.0.0/migration.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_open__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_open__uq"',
     test: 'test/harm/double-charge.test.ts',
   },
   {
     defect: 'an intent may be paid twice',
-    file: 'db/migrations/20261130031418_1.0.0/migration.sql',
+    file: 'db/migrations/20261130032007_1.0.0/migration.sql',
     find: 'CREATE UNIQUE INDEX "payment_attempt__one_success__uq"',
     replace: 'CREATE INDEX "payment_attempt__one_success__uq"',
     test: 'test/harm/double-charge.test.ts',

@@ -293,4 +293,16 @@ export const ar: Texts = {
   iCancel: 'أُلغي هذا العقد.',
   iCancelForCause: 'أُلغي هذا العقد لسبب مشروع.',
   iWithdraw: 'أعدل عن هذا العقد.',
+
+  portalTitle: 'اشتراكاتك لدى {name}',
+  portalOpensHere: 'تُفتح الصفحة في هذا المتصفح فقط، لمدة ساعة.',
+  noSubscription: 'لا يوجد اشتراك.',
+  yourPayments: 'مدفوعاتك',
+  cancelSubscription: 'إلغاء الاشتراك',
+  keepSubscription: 'الإبقاء على الاشتراك',
+  pauseSubscription: 'إيقاف الاشتراك مؤقتًا',
+  resumeSubscription: 'استئناف الاشتراك',
+  endsOn: 'ينتهي في',
+  endsThen: 'ينتهي في {date} ولن يُخصم أي مبلغ آخر. يمكنك تغيير رأيك حتى ذلك الحين.',
+  endsAtOnce: 'ينتهي فورًا ولن يُخصم أي مبلغ آخر.',
 };

@@ -251,4 +251,17 @@ export const de: Texts = {
   iCancel: 'Ich kündige diesen Vertrag.',
   iCancelForCause: 'Ich kündige diesen Vertrag aus wichtigem Grund.',
   iWithdraw: 'Ich widerrufe diesen Vertrag.',
+
+  portalTitle: 'Ihre Abonnements bei {name}',
+  portalOpensHere: 'Die Seite öffnet sich nur in diesem Browser, für eine Stunde.',
+  noSubscription: 'Es gibt kein Abonnement.',
+  yourPayments: 'Ihre Zahlungen',
+  cancelSubscription: 'Abonnement kündigen',
+  keepSubscription: 'Abonnement behalten',
+  pauseSubscription: 'Abonnement pausieren',
+  resumeSubscription: 'Abonnement fortsetzen',
+  endsOn: 'Endet am',
+  endsThen:
+    'Es endet am {date}, und es wird nichts mehr abgebucht. Bis dahin können Sie es sich anders überlegen.',
+  endsAtOnce: 'Es endet sofort, und es wird nichts mehr abgebucht.',
 };

@@ -252,6 +252,20 @@ export const en = {
   iCancel: 'I cancel this contract.',
   iCancelForCause: 'I cancel this contract for good cause.',
   iWithdraw: 'I withdraw from this contract.',
+
+  // Payer's own page
+  portalTitle: 'Your subscriptions with {name}',
+  portalOpensHere: 'The page opens in this browser only, for one hour.',
+  noSubscription: 'There is no subscription.',
+  yourPayments: 'Your payments',
+  cancelSubscription: 'Cancel subscription',
+  keepSubscription: 'Keep subscription',
+  pauseSubscription: 'Pause subscription',
+  resumeSubscription: 'Resume subscription',
+  endsOn: 'Ends on',
+  endsThen:
+    'It ends on {date}, and nothing more will be charged. Until then you can change your mind.',
+  endsAtOnce: 'It ends at once, and nothing more will be charged.',
 } as const;
 
 export type Forms = { readonly [Category in Intl.LDMLPluralRule]?: string } & {

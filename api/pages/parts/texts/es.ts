@@ -245,4 +245,16 @@ export const es: Texts = {
   iCancel: 'Cancelo este contrato.',
   iCancelForCause: 'Cancelo este contrato por causa justificada.',
   iWithdraw: 'Desisto de este contrato.',
+
+  portalTitle: 'Sus suscripciones con {name}',
+  portalOpensHere: 'La página se abre solo en este navegador, durante una hora.',
+  noSubscription: 'No hay ninguna suscripción.',
+  yourPayments: 'Sus pagos',
+  cancelSubscription: 'Cancelar la suscripción',
+  keepSubscription: 'Mantener la suscripción',
+  pauseSubscription: 'Pausar la suscripción',
+  resumeSubscription: 'Reanudar la suscripción',
+  endsOn: 'Termina el',
+  endsThen: 'Termina el {date} y no se cobrará nada más. Hasta entonces puede cambiar de opinión.',
+  endsAtOnce: 'Termina de inmediato y no se cobrará nada más.',
 };

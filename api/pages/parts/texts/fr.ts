@@ -248,4 +248,17 @@ export const fr: Texts = {
   iCancel: 'Je résilie ce contrat.',
   iCancelForCause: 'Je résilie ce contrat pour motif légitime.',
   iWithdraw: 'Je me rétracte de ce contrat.',
+
+  portalTitle: 'Vos abonnements chez {name}',
+  portalOpensHere: 'La page ne s’ouvre que dans ce navigateur, pendant une heure.',
+  noSubscription: 'Il n’y a pas d’abonnement.',
+  yourPayments: 'Vos paiements',
+  cancelSubscription: 'Résilier l’abonnement',
+  keepSubscription: 'Garder l’abonnement',
+  pauseSubscription: 'Suspendre l’abonnement',
+  resumeSubscription: 'Reprendre l’abonnement',
+  endsOn: 'Prend fin le',
+  endsThen:
+    'Il prend fin le {date} et rien ne sera plus débité. Vous pouvez changer d’avis jusque-là.',
+  endsAtOnce: 'Il prend fin immédiatement et rien ne sera plus débité.',
 };

@@ -245,4 +245,16 @@ export const it: Texts = {
   iCancel: 'Disdico questo contratto.',
   iCancelForCause: 'Disdico questo contratto per giusta causa.',
   iWithdraw: 'Recedo da questo contratto.',
+
+  portalTitle: 'I Suoi abbonamenti con {name}',
+  portalOpensHere: 'La pagina si apre solo in questo browser, per un’ora.',
+  noSubscription: 'Non c’è alcun abbonamento.',
+  yourPayments: 'I Suoi pagamenti',
+  cancelSubscription: 'Disdire l’abbonamento',
+  keepSubscription: 'Mantenere l’abbonamento',
+  pauseSubscription: 'Sospendere l’abbonamento',
+  resumeSubscription: 'Riprendere l’abbonamento',
+  endsOn: 'Termina il',
+  endsThen: 'Termina il {date} e non sarà addebitato altro. Fino ad allora può ripensarci.',
+  endsAtOnce: 'Termina subito e non sarà addebitato altro.',
 };

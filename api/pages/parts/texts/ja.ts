@@ -244,4 +244,16 @@ export const ja: Texts = {
   iCancel: 'この契約を解約します。',
   iCancelForCause: '正当な理由により、この契約を解約します。',
   iWithdraw: 'この契約の申込みを撤回します。',
+
+  portalTitle: '{name}の定期購入',
+  portalOpensHere: 'このページは、このブラウザでのみ1時間開けます。',
+  noSubscription: '定期購入はありません。',
+  yourPayments: 'お支払いの履歴',
+  cancelSubscription: '定期購入を解約する',
+  keepSubscription: '定期購入を続ける',
+  pauseSubscription: '定期購入を一時停止する',
+  resumeSubscription: '定期購入を再開する',
+  endsOn: '終了日',
+  endsThen: '{date}に終了し、以後は請求されません。それまでは取り消すことができます。',
+  endsAtOnce: 'すぐに終了し、以後は請求されません。',
 };

@@ -248,4 +248,17 @@ export const nl: Texts = {
   iCancel: 'Ik zeg dit contract op.',
   iCancelForCause: 'Ik zeg dit contract op om een dringende reden.',
   iWithdraw: 'Ik herroep deze overeenkomst.',
+
+  portalTitle: 'Uw abonnementen bij {name}',
+  portalOpensHere: 'De pagina opent alleen in deze browser, een uur lang.',
+  noSubscription: 'Er is geen abonnement.',
+  yourPayments: 'Uw betalingen',
+  cancelSubscription: 'Abonnement opzeggen',
+  keepSubscription: 'Abonnement behouden',
+  pauseSubscription: 'Abonnement pauzeren',
+  resumeSubscription: 'Abonnement hervatten',
+  endsOn: 'Eindigt op',
+  endsThen:
+    'Het eindigt op {date} en er wordt niets meer afgeschreven. Tot dan kunt u van gedachten veranderen.',
+  endsAtOnce: 'Het eindigt meteen en er wordt niets meer afgeschreven.',
 };

@@ -243,4 +243,16 @@ export const pt: Texts = {
   iCancel: 'Cancelo este contrato.',
   iCancelForCause: 'Cancelo este contrato por justa causa.',
   iWithdraw: 'Desisto deste contrato.',
+
+  portalTitle: 'Suas assinaturas com {name}',
+  portalOpensHere: 'A página abre somente neste navegador, por uma hora.',
+  noSubscription: 'Não há nenhuma assinatura.',
+  yourPayments: 'Seus pagamentos',
+  cancelSubscription: 'Cancelar assinatura',
+  keepSubscription: 'Manter assinatura',
+  pauseSubscription: 'Pausar assinatura',
+  resumeSubscription: 'Retomar assinatura',
+  endsOn: 'Termina em',
+  endsThen: 'Ela termina em {date}, e nada mais será cobrado. Até lá você pode mudar de ideia.',
+  endsAtOnce: 'Ela termina imediatamente, e nada mais será cobrado.',
 };

@@ -1,9 +1,24 @@
 import { ADA, openDeclaration } from '../declarations.ts';
+import { changeSettings } from '../../../../db/repositories/merchants/settings.ts';
+import type { Locale } from '../../../../domain/locales.ts';
+import type { ApiEnvironment } from '../../api-environment.ts';
+import { openPortal } from '../portal.ts';
 import type { PageStates } from './page-servers.ts';
+import { paid } from './steps.ts';
 
 const CONTRACT = { ...ADA, reference: 'sub_0002sSOLuQx1oB9bUeVtYw3c' };
 
-/** Each state of the pages on which a payer cancels or withdraws without login. */
+/** The own page of a payer with one subscription. */
+async function portal(api: ApiEnvironment, locale: Locale) {
+  const { merchantId } = api.merchant;
+  await changeSettings(api.db, merchantId, { portal: ['card', 'cancel', 'pause'] });
+  const { subscriptionId } = await paid(api, locale);
+  const { json } = await api.call('GET', `/subscription/get-subscription/${subscriptionId}`);
+  const { customerId } = json as { customerId: string };
+  return { subscriptionId, ...(await openPortal(api, customerId, { locale })) };
+}
+
+/** Each state of the pages on which a payer cancels or withdraws without login, and of a payer's own page. */
 export const DECLARATION_STATES: PageStates = {
   'cancellation: form': async ({ test }, locale) =>
     (await openDeclaration(test, 'cancellation', { locale })).page,
@@ -26,6 +41,17 @@ export const DECLARATION_STATES: PageStates = {
     }),
   'withdrawal: form': async ({ test }, locale) =>
     (await openDeclaration(test, 'withdrawal', { locale })).page,
+  "payer's page: opening": async ({ test }, locale) => (await portal(test, locale)).first,
+  "payer's page: subscription": async ({ test }, locale) => (await portal(test, locale)).look(),
+  "payer's page: cancellation": async ({ test }, locale) => {
+    const { look, subscriptionId } = await portal(test, locale);
+    return look(`/${subscriptionId}/cancel`);
+  },
+  "payer's page: cancelled": async ({ test }, locale) => {
+    const { look, press, subscriptionId } = await portal(test, locale);
+    await press(`/${subscriptionId}/cancel`);
+    return look();
+  },
   'withdrawal: received': async ({ test }, locale) =>
     (await openDeclaration(test, 'withdrawal', { locale })).declare(CONTRACT),
 };

@@ -340,6 +340,18 @@ CREATE TABLE "refund" (
 	CONSTRAINT "refund__amount__ck" CHECK ("amount_minor" between 1 and 9007199254740991)
 );
 --> statement-breakpoint
+CREATE TABLE "portal_session" (
+	"merchant_id" text,
+	"id" text,
+	"customer_id" text NOT NULL,
+	"token_hash" bytea NOT NULL,
+	"browser_hash" bytea,
+	"return_url" text,
+	"created_at" timestamp(3) with time zone NOT NULL,
+	"expires_at" timestamp(3) with time zone NOT NULL,
+	CONSTRAINT "portal_session_pkey" PRIMARY KEY("merchant_id","id")
+);
+--> statement-breakpoint
 CREATE TABLE "renewal_pace" (
 	"is_only" boolean PRIMARY KEY DEFAULT true,
 	"per_second" real NOT NULL,
@@ -628,6 +640,8 @@ CREATE INDEX "refund__gateway_refund__idx" ON "refund" ("gateway_refund_id");-->
 CREATE INDEX "refund__created__idx" ON "refund" ("merchant_id","created_at","id");--> statement-breakpoint
 CREATE INDEX "refund__refunded__idx" ON "refund" ("merchant_id","refunded_at","id") WHERE "refunded_at" is not null;--> statement-breakpoint
 CREATE INDEX "refund__open__idx" ON "refund" ("updated_at") WHERE "state" in ('CREATED', 'SENDING', 'UNKNOWN', 'PENDING', 'REVIEW');--> statement-breakpoint
+CREATE UNIQUE INDEX "portal_session__token__uq" ON "portal_session" ("token_hash");--> statement-breakpoint
+CREATE INDEX "portal_session__expiry__idx" ON "portal_session" ("expires_at");--> statement-breakpoint
 CREATE INDEX "link_use__address__idx" ON "link_use" ("merchant_id","link_id","address_hash","begun_at");--> statement-breakpoint
 CREATE INDEX "link_use__begun__idx" ON "link_use" ("begun_at");--> statement-breakpoint
 CREATE INDEX "subscription_entry__operator__idx" ON "subscription_entry" ("recorded_at") WHERE "actor" = 'operator';--> statement-breakpoint
@@ -674,6 +688,7 @@ ALTER TABLE "payment_attempt" ADD CONSTRAINT "payment_attempt__intent_id__fk" FO
 ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent__subscription_id__fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "subscription"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "payment_intent" ADD CONSTRAINT "payment_intent__link_id__fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "subscription_link"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "refund" ADD CONSTRAINT "refund__intent_id__fk" FOREIGN KEY ("merchant_id","intent_id") REFERENCES "payment_intent"("merchant_id","id");--> statement-breakpoint
+ALTER TABLE "portal_session" ADD CONSTRAINT "portal_session__customer_id__fk" FOREIGN KEY ("merchant_id","customer_id") REFERENCES "customer"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "link_use" ADD CONSTRAINT "link_use__link_id__fk" FOREIGN KEY ("merchant_id","link_id") REFERENCES "subscription_link"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "subscription_command" ADD CONSTRAINT "subscription_command__subscription_id__fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "subscription"("merchant_id","id");--> statement-breakpoint
 ALTER TABLE "subscription_entry" ADD CONSTRAINT "subscription_entry__subscription_id__fk" FOREIGN KEY ("merchant_id","subscription_id") REFERENCES "subscription"("merchant_id","id");--> statement-breakpoint

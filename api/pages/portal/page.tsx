@@ -1,0 +1,126 @@
+import type { IntentRecord } from '../../../db/repositories/payments/read.ts';
+import type { SubscriptionView } from '../../../db/repositories/subscriptions/row.ts';
+import type { PortalAction } from '../../../domain/subscription/portal.ts';
+import { allowedActions } from '../../../domain/subscription/portal.ts';
+import type { PortalRight } from '../../../domain/subscription/portal.ts';
+import {
+  cancelAt,
+  nextAmountMinor,
+  nextPaymentAt,
+  resumeAt,
+} from '../../../domain/subscription/state.ts';
+import type { Language } from '../parts/language.ts';
+import { cardText, nextPaymentRows, productText } from '../shared/receipt.ts';
+import { OwnForm, RowList } from '../shared/views.tsx';
+import type { ListRow } from '../shared/views.tsx';
+
+export interface PortalProps {
+  readonly language: Language;
+  readonly merchantName: string;
+  readonly rights: readonly PortalRight[];
+  readonly home: string;
+  readonly formToken: string;
+  readonly returnUrl: string | null;
+  readonly subscriptions: readonly SubscriptionView[];
+  readonly payments: readonly IntentRecord[];
+  /** Returns the link on which the payer replaces the card of a subscription. */
+  readonly cardLink: (subscription: SubscriptionView) => string;
+}
+
+export const ACTION_TEXTS = {
+  cancel: 'cancelSubscription',
+  keep: 'keepSubscription',
+  pause: 'pauseSubscription',
+  resume: 'resumeSubscription',
+} as const satisfies Record<PortalAction, string>;
+
+export function PortalPage(props: PortalProps) {
+  const { language, merchantName: name, subscriptions, payments, home, returnUrl } = props;
+  const { say, date, money } = language;
+  return (
+    <>
+      <h1>{say('portalTitle', { name })}</h1>
+      {subscriptions.length === 0 && <p>{say('noSubscription')}</p>}
+      {subscriptions.map((subscription) => (
+        <Subscription {...props} subscription={subscription} />
+      ))}
+      {payments.length > 0 && (
+        <section class="card">
+          <h2>{say('yourPayments')}</h2>
+          <ul>
+            {payments.map(({ id, intent, settledAt }) => (
+              <li>
+                <a href={`${home}/receipt/${id}`}>
+                  {say('amountOn', {
+                    amount: money(intent.amountMinor, intent.currency),
+                    date: date(settledAt ?? intent.createdAt),
+                  })}
+                </a>
+              </li>
+            ))}
+          </ul>
+          <p class="soft small">{say('datesInUtc')}</p>
+        </section>
+      )}
+      {returnUrl !== null && (
+        <p class="leave">
+          <a href={returnUrl}>{say('returnTo', { name })}</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+function Subscription(props: PortalProps & { subscription: SubscriptionView }) {
+  const { language, home, formToken, rights, cardLink, subscription } = props;
+  const { say, quote } = language;
+  const { state } = subscription;
+  const name = productText(subscription).productName;
+  const actions = allowedActions(state, rights);
+  return (
+    <section class="card">
+      <h2 dir="auto">{name === null ? say('subscription') : quote(name)}</h2>
+      <RowList language={language} rows={subscriptionRows(language, subscription)} />
+      {rights.includes('card') && ['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status) && (
+        <p>
+          <a href={cardLink(subscription)}>{say('changeCard')}</a>
+        </p>
+      )}
+      {actions.map((action) =>
+        action === 'cancel' ? (
+          <p>
+            <a href={`${home}/${subscription.id}/cancel`}>{say(ACTION_TEXTS.cancel)}</a>
+          </p>
+        ) : (
+          <OwnForm
+            action={`${home}/${subscription.id}/${action}`}
+            formToken={formToken}
+            button={say(ACTION_TEXTS[action])}
+          />
+        ),
+      )}
+    </section>
+  );
+}
+
+function subscriptionRows(
+  language: Language,
+  { state, paymentMethod }: SubscriptionView,
+): ListRow[] {
+  const { say, date, money } = language;
+  const endAt = cancelAt(state);
+  const nextAt = nextPaymentAt(state);
+  const pauseEndAt = resumeAt(state);
+  const amount = money(nextAmountMinor(state), state.terms.currency);
+  const row = (label: string, text: string): ListRow => ({ label, text, isDated: true });
+  const isPaused = state.status === 'PAUSED' && pauseEndAt === null && endAt === null;
+  return [
+    ...(paymentMethod
+      ? [{ label: say('cardLabel'), text: cardText(language, paymentMethod) }]
+      : []),
+    ...nextPaymentRows(language, { amount, at: nextAt ?? pauseEndAt }),
+    ...(isPaused ? [{ label: say('nextPayment'), text: say('paused') }] : []),
+    ...(endAt === null ? [] : [row(say('endsOn'), date(endAt))]),
+    ...(state.status === 'ENDED' ? [{ label: say('nextPayment'), text: say('ended') }] : []),
+  ];
+}

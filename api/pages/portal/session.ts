@@ -1,0 +1,98 @@
+import {
+  claimPortalSession,
+  findPortalSession,
+} from '../../../db/repositories/customers/portal-sessions.ts';
+import type { PortalSession } from '../../../db/repositories/customers/portal-sessions.ts';
+import { randomToken } from '../../../domain/ids.ts';
+import { hashToken, portalPath } from '../../../runtime/payer-links.ts';
+import { pathParam } from '../../http/request.ts';
+import type { Context } from '../../http/request.ts';
+import type { Language } from '../parts/language.ts';
+import { confirmPage, endPage, foreignFormPage, unknownPage } from '../shared/card-page.tsx';
+import type { PageRoutes } from '../shared/card-page-kind.ts';
+import { formToken, isOwnForm, readForm, setCookie } from '../shared/own-requests.ts';
+import { languageFor, sendPage } from '../shared/page.tsx';
+
+const COOKIE = 'portal';
+const RANDOM_TOKEN = /^[0-9A-Za-z]{22}$/;
+
+export interface OpenedPortal extends PortalSession {
+  readonly language: Language;
+  readonly home: string;
+}
+
+/** The link to a payer's own page belongs to the first browser whose payer presses its button, until it expires. */
+export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limits'>) {
+  const { db, now, publicUrl, sessionKey, random } = deps;
+
+  /** Answers, and returns null, for an unknown link. */
+  const find = async (ctx: Context): Promise<OpenedPortal | null> => {
+    const token = pathParam(ctx, 'token');
+    const found = await limits.lookUp(ctx, async () =>
+      RANDOM_TOKEN.test(token) ? findPortalSession(db, hashToken(token)) : null,
+    );
+    const language = languageFor(ctx);
+    if (found === null) sendPage(deps, ctx, unknownPage(language));
+    else ctx.state.pageMerchant = found.merchant;
+    return found && { ...found, language, home: portalPath(token) };
+  };
+
+  const isOwn = (ctx: Context, { session }: OpenedPortal, form: URLSearchParams): boolean => {
+    const expected = { publicUrl, token: formToken(sessionKey, session.id) };
+    return isOwnForm(ctx, expected, form.get('form_token') ?? '');
+  };
+
+  const refuse = (ctx: Context, { language, home }: OpenedPortal): null => {
+    sendPage(deps, ctx, foreignFormPage(language, home));
+    return null;
+  };
+
+  /** Answers, and returns null, unless this browser has the session. */
+  const open = async (ctx: Context): Promise<OpenedPortal | null> => {
+    const found = await find(ctx);
+    if (found === null) return null;
+    const { session, merchant, language, home } = found;
+    const { say } = language;
+    const { name } = merchant;
+    const isLive = session.expiresAt > now();
+    const browser = ctx.cookies.get(COOKIE) ?? '';
+    if (isLive && session.browserHash?.equals(hashToken(browser))) return found;
+    const expired = { title: say('expiredTitle'), texts: [say('askMerchant', { name })] };
+    const page =
+      isLive && session.browserHash === null
+        ? confirmPage({ sessionKey, language }, 200, session.id, {
+            title: say('portalTitle', { name }),
+            text: say('portalOpensHere'),
+            button: say('continue'),
+            action: home,
+          })
+        : endPage(language, 410, expired, { name, url: session.returnUrl });
+    sendPage(deps, ctx, page);
+    return null;
+  };
+
+  return {
+    open,
+    /** As `open`, for one of our forms. */
+    openForm: async (ctx: Context): Promise<OpenedPortal | null> => {
+      const form = await readForm(ctx);
+      const opened = await open(ctx);
+      return opened === null || isOwn(ctx, opened, form) ? opened : refuse(ctx, opened);
+    },
+    /** Gives the session to the browser that pressed the button. A preview of the link presses none. */
+    take: async (ctx: Context): Promise<OpenedPortal | null> => {
+      const form = await readForm(ctx);
+      const found = await find(ctx);
+      if (found === null) return null;
+      if (!isOwn(ctx, found, form)) return refuse(ctx, found);
+      const { session, home } = found;
+      if (session.browserHash !== null) return found;
+      const browser = randomToken(random);
+      const nowAt = now();
+      await claimPortalSession(db, session, hashToken(browser), nowAt);
+      const lifetimeMs = Math.max(0, session.expiresAt - nowAt);
+      setCookie(ctx, publicUrl, { name: COOKIE, value: browser, path: home, lifetimeMs });
+      return found;
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import type { Command } from './commands.ts';
+import { cancelAt } from './state.ts';
+import type { SubscriptionState } from './state.ts';
+
+/** What a merchant lets payers do on their own page. */
+export const PORTAL_RIGHTS = ['card', 'cancel', 'pause'] as const;
+export type PortalRight = (typeof PORTAL_RIGHTS)[number];
+export const DEFAULT_PORTAL: readonly PortalRight[] = ['card'];
+
+/** `keep` withdraws a planned cancellation; `resume` ends a pause. */
+export const PORTAL_ACTIONS = ['cancel', 'keep', 'pause', 'resume'] as const;
+export type PortalAction = (typeof PORTAL_ACTIONS)[number];
+
+export function allowedActions(
+  state: SubscriptionState,
+  rights: readonly PortalRight[],
+): PortalAction[] {
+  const { status } = state;
+  const isCancelled = cancelAt(state) !== null;
+  const isLiving = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(status);
+  const isOpen = isLiving || status === 'PAUSED';
+  const allowed: Record<PortalAction, boolean> = {
+    cancel: rights.includes('cancel') && isOpen && !isCancelled,
+    keep: rights.includes('cancel') && isCancelled,
+    pause: rights.includes('pause') && isLiving && !isCancelled,
+    resume: rights.includes('pause') && status === 'PAUSED' && !isCancelled,
+  };
+  return PORTAL_ACTIONS.filter((action) => allowed[action]);
+}
+
+/** An unpause needs a date in the future, also when the command waits for a worker. */
+const SOON_MS = 5 * 60_000;
+
+/** When a pause that the payer ends now is followed by a charge: after what is paid. `nowAt`: by its test clock. */
+function resumedAt({ currentPeriodEndAt }: SubscriptionState, nowAt: number): number {
+  return Math.max(currentPeriodEndAt ?? 0, nowAt + SOON_MS);
+}
+
+/** Returns when a cancellation by the payer ends the subscription; null: at once. */
+export function cancelledAt({ status, currentPeriodEndAt }: SubscriptionState): number | null {
+  return status === 'UNPAID' ? null : currentPeriodEndAt;
+}
+
+export function portalCommand(
+  action: PortalAction,
+  state: SubscriptionState,
+  commandId: string,
+  nowAt: number,
+): Command {
+  const order = { commandId, actor: 'payer' } as const;
+  switch (action) {
+    case 'cancel':
+      return {
+        ...order,
+        kind: 'cancel',
+        reason: 'cancelled',
+        ...(cancelledAt(state) !== null && { atPeriodEnd: true }),
+      };
+    case 'keep':
+      return { ...order, kind: 'resume' };
+    case 'pause':
+      return { ...order, kind: 'pause' };
+    case 'resume':
+      return { ...order, kind: 'unpause', newNextPaymentAt: resumedAt(state, nowAt) };
+  }
+}
