@@ -96,6 +96,7 @@ function Subscription(props: PortalProps & { subscription: SubscriptionView }) {
             action={`${home}/${subscription.id}/${action}`}
             formToken={formToken}
             button={say(ACTION_TEXTS[action])}
+            isQuiet={action === 'pause'}
           />
         ),
       )}

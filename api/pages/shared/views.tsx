@@ -107,12 +107,14 @@ interface FormProps {
 }
 
 /** A form of ours, with the hidden token that proves it. */
-export function OwnForm(props: FormProps & { children?: ComponentChildren }) {
+export function OwnForm(props: FormProps & { isQuiet?: boolean; children?: ComponentChildren }) {
   return (
     <form method="post" action={props.action}>
       <input type="hidden" name="form_token" value={props.formToken} />
       {props.children}
-      <button type="submit">{props.button}</button>
+      <button type="submit" class={props.isQuiet ? 'quiet' : undefined}>
+        {props.button}
+      </button>
     </form>
   );
 }
