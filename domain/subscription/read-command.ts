@@ -27,6 +27,10 @@ const requiredText: FieldRule = {
   otherwise: `must be text of 1 to ${TEXT_MAX} characters without NUL characters`,
   isRequired: true,
 };
+/** Absent: the merchant. A signal's actor is always the operator. */
+const payer = {
+  actor: { isValid: (value: unknown) => value === 'payer', otherwise: 'must be payer' },
+} satisfies Record<string, FieldRule>;
 const card = { paymentToken: requiredText, checkoutSessionId: requiredText };
 
 /** The fields of each command. Other fields are ignored, as in a request to the API. */
@@ -49,6 +53,7 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
     intervalCount: wholeNumber,
   },
   cancel: {
+    ...payer,
     reason: {
       isValid: (value) => value === 'cancelled' || value === 'checkout_cancelled',
       otherwise: 'must be one of cancelled, checkout_cancelled',
@@ -58,10 +63,10 @@ const FIELDS: Readonly<Record<CommandKind, Readonly<Record<string, FieldRule>>>>
       otherwise: 'must be true or false',
     },
   },
-  pause: { resumeAt: instant },
-  resume: {},
-  unpause: { newNextPaymentAt: { ...instant, isRequired: true } },
-  manualRetry: { actor: { isValid: (value) => value === 'payer', otherwise: 'must be payer' } },
+  pause: { ...payer, resumeAt: instant },
+  resume: payer,
+  unpause: { ...payer, newNextPaymentAt: { ...instant, isRequired: true } },
+  manualRetry: payer,
   authenticatePayment: { checkoutSessionId: requiredText },
   completeCheckout: card,
   replacePaymentMethod: card,

@@ -92,7 +92,7 @@ describe('a sweep', () => {
     const rows = await env.db.select().from(declarations).where(eq(declarations.id, id));
     expect(rows).toMatchObject([{ outcome: 'executed', subscriptionId: ref.subscriptionId }]);
     const [ended] = await env.db.select().from(subscriptions).where(isOf(ref));
-    expect(ended?.state.cancelAtPeriodEnd).toBe(true);
+    expect(ended?.state).toMatchObject({ cancelAtPeriodEnd: true, latest: { actor: 'payer' } });
     await changeSettings(env.db, env.merchantId, { declarations: 'tell' });
   });
 

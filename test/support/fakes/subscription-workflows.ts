@@ -20,6 +20,7 @@ import {
 } from '../../../domain/subscription/actions.ts';
 import type { Change } from '../../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../../domain/subscription/commands.ts';
+import { readCommand } from '../../../domain/subscription/read-command.ts';
 import { validateCommand } from '../../../domain/subscription/validate-command.ts';
 import { nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
@@ -59,7 +60,7 @@ export function createFakeWorkflows(db: Db, now: () => number) {
       // As the workflow does, one command after the other.
       const turn = Promise.resolve(turns.get(ref.subscriptionId))
         .catch(() => undefined)
-        .then(() => executeNow(ref, command));
+        .then(() => executeNow(ref, received(command)));
       turns.set(ref.subscriptionId, turn);
       return turn;
     },
@@ -199,4 +200,11 @@ export function createFakeWorkflows(db: Db, now: () => number) {
 
 function declined(errorCode: string): CommandAnswer {
   return { kind: 'result', result: { kind: 'checkout', outcome: 'declined', errorCode } };
+}
+
+/** The command as the workflow reads it from its update, which has only the fields that it knows. */
+function received(command: Command): Command {
+  const read = readCommand(command.kind, command, command.commandId);
+  if (!read.ok) throw new Error(read.message);
+  return read.command;
 }
