@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { LOCALES } from '../../domain/locales.ts';
-import { languageOf, TEXTS } from '../../api/pages/parts/language.ts';
+import { createHash } from 'node:crypto';
+import { FIXED_WORDS } from '../../api/pages/declaration/fixed-words.ts';
+import { languageOf, TEXT_VERSION, TEXTS } from '../../api/pages/parts/language.ts';
 import type { Forms } from '../../api/pages/parts/texts/en.ts';
 
 const OTHERS = LOCALES.filter((locale) => locale !== 'en');
@@ -170,4 +172,12 @@ describe('amounts and dates of the hosted pages', () => {
     expect(() => money(0.5, 'USD')).toThrow('an amount is');
     expect(() => money(1, 'ZZZ')).toThrow('the currency of an amount is in the table');
   });
+});
+
+it('the version of the texts, which consents name, belongs to these texts [D-64]', () => {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([TEXTS, FIXED_WORDS]))
+    .digest('hex');
+  // After a release, a change of a text needs another version.
+  expect([TEXT_VERSION, digest.slice(0, 16)]).toEqual(['1', '9efa40effd0be29b']);
 });
