@@ -1,7 +1,9 @@
 import { eq } from 'drizzle-orm';
 import { expect } from 'vitest';
+import { declarationRows } from '../../../db/repositories/customers/declarations.ts';
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
 import { declarations } from '../../../db/schema/declarations.ts';
+import { handleDeclaration } from '../../../temporal/declarations.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -264,11 +266,12 @@ test('an unknown merchant and an unknown confirmation have no page, and a mercha
   expect((await browse(api, elsewhere)).status).toBe(404);
 });
 
-test('a declaration that was not executed because Temporal is down is kept for the sweep [D-62]', async ({
+test('a declaration that was not executed because Temporal is down is executed later, once, also after a crash and by two processes [D-62]', async ({
   api,
 }) => {
   await allow(api);
   const { subscriptionId } = await paid(api);
+  const before = await eventTypes(api, subscriptionId);
   api.workflows.faults.isDown = true;
   const { declare } = await openDeclaration(api, 'cancellation');
   expect((await declare({ ...ADA, reference: subscriptionId })).status).toBe(200);
@@ -277,9 +280,28 @@ test('a declaration that was not executed because Temporal is down is kept for t
       expect.objectContaining({ msg: 'declaration not handled; the sweep will handle it' }),
     ),
   );
-  const rows = await api.db
-    .select({ outcome: declarations.outcome })
-    .from(declarations)
-    .where(eq(declarations.reference, subscriptionId));
-  expect(rows).toEqual([{ outcome: null }]);
+  const isThis = eq(declarations.reference, subscriptionId);
+  const [row] = await api.db.select().from(declarations).where(isThis);
+  const { merchantId, id = '', outcome } = row ?? {};
+  expect([merchantId, outcome]).toEqual([api.merchant.merchantId, null]);
+
+  api.workflows.faults.isDown = false;
+  // The process that executed the cancellation died before it recorded this.
+  const ref = { merchantId: api.merchant.merchantId, subscriptionId };
+  const cancel = { kind: 'cancel', commandId: id, reason: 'cancelled', atPeriodEnd: true } as const;
+  await api.workflows.execute(ref, { ...cancel, actor: 'payer' });
+  const deps = {
+    rows: declarationRows(api.db),
+    workflows: api.workflows,
+    wakeStream: api.workflows.webhooks.wakeStream,
+  };
+  const handle = () => handleDeclaration(deps, { merchantId: ref.merchantId, id });
+  await Promise.all([handle(), handle()]);
+  await handle();
+  const [handledRow] = await api.db.select().from(declarations).where(isThis);
+  expect(handledRow).toMatchObject({ outcome: 'executed', subscriptionId });
+  expect((await eventTypes(api, subscriptionId)).slice(before.length)).toEqual([
+    'subscription.cancel_scheduled',
+    'cancellation.received',
+  ]);
 });
