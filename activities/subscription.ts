@@ -23,6 +23,7 @@ import { datedAdvice } from '../domain/declines.ts';
 import type { RefusalReason } from '../domain/errors.ts';
 import { withUpdateLink } from '../domain/events.ts';
 import type { StreamRef } from '../domain/events.ts';
+import type { NoticeRules } from '../domain/notice-rules.ts';
 import type { Settlement } from '../domain/settlement.ts';
 import {
   applyOutcome,
@@ -32,10 +33,9 @@ import {
 } from '../domain/subscription/apply-attempt.ts';
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import { isSuperseded } from '../domain/subscription/authentication.ts';
-import type { Change } from '../domain/subscription/change.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
+import { planNotices } from '../domain/subscription/notices.ts';
 import { takePlace } from '../domain/subscription/renewal-places.ts';
-import type { Place } from '../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../domain/subscription/snapshot.ts';
 import { isBilled, isChargeable, jitterAt } from '../domain/subscription/state.ts';
 import type { ChargeableState, SubscriptionState } from '../domain/subscription/state.ts';
@@ -43,6 +43,8 @@ import { failpoint } from '../runtime/failpoints.ts';
 import { updateMethodLink } from '../runtime/payer-links.ts';
 import { collect, isPayerGone, presentPayerOf } from './charging/charge-exchange.ts';
 import { sendDeadline } from './charging/gateway-exchange.ts';
+import { noticeRulesOf, planFacts } from './charging/notice-plan.ts';
+import type { NoticeRulesOf } from './charging/notice-plan.ts';
 import { redeemToken } from './charging/redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from './charging/redeem-token.ts';
 import type { ActivityDeps, ChargingDeps } from './deps.ts';
@@ -56,15 +58,17 @@ export function createTransitionActivities(
     'db' | 'gateways' | 'wakeStream' | 'places' | 'links' | 'endPayerPriority'
   >,
 ) {
+  const rulesOf = noticeRulesOf(deps.db);
   return {
-    /** Records one transition once, with the delay of the next charge. `writeChange` describes the result. */
+    /** Records one transition once, with what is planned for the next charge. `writeChange` describes the result. */
     async record({
       realNowAt,
       ...given
     }: Transition & { realNowAt: number }): Promise<
-      NotMoved | { kind: 'recorded'; place: Place | null }
+      NotMoved | { kind: 'recorded'; place: Planned | null }
     > {
-      const { change, place } = completeChange(deps, given.change, realNowAt);
+      const rules = await rulesOf(given.change.state.merchantId);
+      const { change, place } = await completeChange(deps, rules, given, realNowAt);
       const { merchantId, subscriptionId, latest } = change.state;
       const recorded = await writeChange(deps.db, { ...given, change });
       failpoint('after_transition');
@@ -142,7 +146,7 @@ export interface ChargeAttemptInput {
  * `result` is the command's, if known. `refused`: the attempt that a command wants may not be opened.
  */
 export type ChargeAttemptResult =
-  | { kind: 'settled'; outcome: AttemptOutcome; place: Place | null }
+  | { kind: 'settled'; outcome: AttemptOutcome; place: Planned | null }
   | { kind: 'pending' }
   | { kind: 'adopt'; state: SubscriptionState; result: CommandResult | null }
   | { kind: 'refused'; refusal: RefusalReason };
@@ -152,6 +156,7 @@ export type ChargeAttemptResult =
  * a repeat finds them. Throws if no attempt is open or the database fails.
  */
 export function createChargingActivities(deps: ChargingDeps) {
+  const rulesOf = noticeRulesOf(deps.db);
   return {
     async chargeAttempt(input: ChargeAttemptInput): Promise<ChargeAttemptResult> {
       if (!isChargeable(input.state)) throw invalidInput('no attempt is open in this state');
@@ -197,7 +202,7 @@ export function createChargingActivities(deps: ChargingDeps) {
           ? { kind: 'pending' }
           : { kind: 'adopt', state: waiting, result: null };
       }
-      const settled = await settle(deps, input, state, attempt, settlement);
+      const settled = await settle({ ...deps, rulesOf }, input, state, attempt, settlement);
       failpoint('after_settling');
       await watchUnproven(deps.orders, attempt, settlement);
       await deps.wakeStream(stream);
@@ -222,17 +227,19 @@ function isUnchanged({ state, payerAskedAt }: Attempt, settlement: Settlement): 
  * `adopt`.
  */
 async function settle(
-  deps: ChargingDeps,
+  deps: ChargingDeps & { rulesOf: NoticeRulesOf },
   input: ChargeAttemptInput,
   state: ChargeableState,
   attempt: Attempt,
   settlement: Settlement,
 ): Promise<ChargeAttemptResult> {
+  const rules = await deps.rulesOf(state.merchantId);
   return deps.db.transaction(async (tx): Promise<ChargeAttemptResult> => {
     const { nowAt, realNowAt } = input;
     const outcome = await outcomeOf(tx, state, settlement, nowAt);
     const applied = applyOutcome(state, outcome, nowAt, realNowAt);
-    const { change, place } = completeChange(deps, applied, realNowAt);
+    const given = { change: applied, nowAt };
+    const { change, place } = await completeChange({ ...deps, db: tx }, rules, given, realNowAt);
     const result = resultOf(state.openAttempt, outcome, change.state);
     const settled = { settles: attempt, settlement, before: state, result };
     const recorded = await writeChange(tx, withoutCommand(change, nowAt), settled);
@@ -287,16 +294,24 @@ async function outcomeOf(
   }
 }
 
+/** The delay and the notices of the next charge. The history of the run keeps both. */
+type Planned = Partial<Pick<SubscriptionState, 'jitterMs' | 'jitterFor' | 'notices' | 'raised'>>;
+
 /**
- * Adds what the rules do not know: the delay of the next charge, which is `place`, and the link for another payment method
+ * Adds what the rules do not know: the plan of the next charge, which is `place`, and the link for another payment method
  * in events of a declined cycle, if the status allows.
  */
-function completeChange(
-  { links, places }: Pick<ActivityDeps, 'links' | 'places'>,
-  { state: unplaced, events, effects }: Change,
+async function completeChange(
+  { db, links, places }: Pick<ActivityDeps, 'db' | 'links' | 'places'>,
+  rules: NoticeRules,
+  { change, nowAt }: Pick<Transition, 'change' | 'nowAt'>,
   realNowAt: number,
 ) {
-  const place = takePlace(places, unplaced, realNowAt);
+  const { state: unplaced, events, effects } = change;
+  const delay = takePlace(places, unplaced, realNowAt);
+  const facts = await planFacts(db, unplaced, rules);
+  const notices = planNotices(unplaced, rules, nowAt, facts);
+  const place: Planned | null = delay || notices ? { ...delay, ...notices } : null;
   const state = { ...unplaced, ...place };
   const isDunning = events.some(({ dunning }) => dunning !== undefined);
   // A link expires in real time, also on a test clock.

@@ -4,7 +4,7 @@ export type ClientOptions = {
     baseUrl: 'https://pay.example' | (string & {});
 };
 
-export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest | OnCancellationReceivedWebhookRequest | OnWithdrawalReceivedWebhookRequest;
+export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSubscriptionRenewalUpcomingWebhookRequest | OnSubscriptionTrialEndingWebhookRequest | OnSubscriptionAmountChangingWebhookRequest | OnPaymentMethodExpiringWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest | OnCancellationReceivedWebhookRequest | OnWithdrawalReceivedWebhookRequest;
 
 export type ErrorCode = 'bad_request' | 'operation_not_allowed' | 'resource_not_found' | 'payment_outcome_pending' | 'unauthorized' | 'read_only_credential' | 'route_not_found' | 'method_not_allowed' | 'idempotency_key_in_use' | 'cursor_expired' | 'event_expired' | 'idempotency_key_reused' | 'rate_limit_exceeded' | 'internal_server_error' | 'service_unavailable';
 
@@ -23,7 +23,7 @@ export type Error = {
 export type Event = ({
     eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning';
 } & IntentEvent) | ({
-    eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed';
+    eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring';
 } & SubscriptionEvent) | ({
     eventType: 'setup_method.success';
 } & SetupMethodEvent) | ({
@@ -440,6 +440,16 @@ export type UpcomingChargesAnswer = {
          * ISO 4217 code.
          */
         currency: string;
+        /**
+         * Events that will tell of the charge. Absent without any.
+         */
+        notices?: Array<{
+            eventType: 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring';
+            /**
+             * When it is sent. Epoch milliseconds.
+             */
+            date: number;
+        }>;
     }>;
 };
 
@@ -870,7 +880,7 @@ export type SimulatedStep = {
     };
 };
 
-export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received';
+export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received';
 
 export type SimulateSubscriptionAnswer = {
     data: Array<SimulatedStep>;
@@ -2167,6 +2177,17 @@ export type GetMerchantSettingsAnswer = {
      */
     jitter: string;
     /**
+     * When you are told of a charge that is to come. For a cycle, the entry of its `eventType` with the most `cycleDays` counts. A change concerns only charges that are planned later.
+     */
+    notices: Array<{
+        eventType: 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring';
+        /**
+         * Fewest days of a billing cycle; a month has 30 days, a year 365.
+         */
+        cycleDays: number;
+        daysBefore: Array<number>;
+    }>;
+    /**
      * Payment methods that your pages may offer.
      */
     paymentMethods: Array<PaymentMethodKind>;
@@ -2447,7 +2468,7 @@ export type SubscriptionEvent = {
      * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
-    eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed';
+    eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring';
     /**
      * Id of the subscription.
      */
@@ -2527,6 +2548,31 @@ export type SubscriptionEvent = {
          */
         cancelAt?: number | null;
     };
+    /**
+     * The charge that is to come. Only in subscription.renewal_upcoming, subscription.trial_ending, subscription.amount_changing and payment_method.expiring, like the following two fields.
+     */
+    noticeOf?: {
+        /**
+         * When the charge is due. Epoch milliseconds.
+         */
+        date: number;
+        /**
+         * Amount of the charge. In the smallest currency unit.
+         */
+        amount: number;
+        /**
+         * ISO 4217 code.
+         */
+        currency: string;
+    };
+    /**
+     * When this notice was due. Epoch milliseconds.
+     */
+    dueAt?: number;
+    /**
+     * How much later it was given, in ms: more than some seconds after an outage.
+     */
+    lateMs?: number;
     /**
      * Page where the payer replaces the payment method. After the errorCode authentication_required, the payer can also confirm the payment with the bank there, and so pay it with the same card. The link works for 30 days. Only in events about a declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.
      */
@@ -4948,7 +4994,7 @@ export type GetEventsData = {
         /**
          * Only events of this type. Several are separated by commas.
          */
-        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received'>;
+        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received'>;
         /**
          * Only events of this subscription.
          */
@@ -6132,6 +6178,42 @@ export type OnSubscriptionResumedWebhookPayload = SubscriptionEvent;
 export type OnSubscriptionResumedWebhookRequest = {
     body: OnSubscriptionResumedWebhookPayload;
     key: 'subscription.resumed';
+    path?: never;
+    query?: never;
+};
+
+export type OnSubscriptionRenewalUpcomingWebhookPayload = SubscriptionEvent;
+
+export type OnSubscriptionRenewalUpcomingWebhookRequest = {
+    body: OnSubscriptionRenewalUpcomingWebhookPayload;
+    key: 'subscription.renewal_upcoming';
+    path?: never;
+    query?: never;
+};
+
+export type OnSubscriptionTrialEndingWebhookPayload = SubscriptionEvent;
+
+export type OnSubscriptionTrialEndingWebhookRequest = {
+    body: OnSubscriptionTrialEndingWebhookPayload;
+    key: 'subscription.trial_ending';
+    path?: never;
+    query?: never;
+};
+
+export type OnSubscriptionAmountChangingWebhookPayload = SubscriptionEvent;
+
+export type OnSubscriptionAmountChangingWebhookRequest = {
+    body: OnSubscriptionAmountChangingWebhookPayload;
+    key: 'subscription.amount_changing';
+    path?: never;
+    query?: never;
+};
+
+export type OnPaymentMethodExpiringWebhookPayload = SubscriptionEvent;
+
+export type OnPaymentMethodExpiringWebhookRequest = {
+    body: OnPaymentMethodExpiringWebhookPayload;
+    key: 'payment_method.expiring';
     path?: never;
     query?: never;
 };

@@ -32,7 +32,20 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.edited',
   'subscription.cancel_scheduled',
   'subscription.resumed',
+  'subscription.renewal_upcoming',
+  'subscription.trial_ending',
+  'subscription.amount_changing',
+  'payment_method.expiring',
 ] as const;
+
+/** What a merchant is told of a charge before it comes. */
+export const NOTICE_TYPES = [
+  'subscription.renewal_upcoming',
+  'subscription.trial_ending',
+  'subscription.amount_changing',
+  'payment_method.expiring',
+] as const satisfies readonly (typeof SUBSCRIPTION_EVENT_TYPES)[number][];
+export type NoticeType = (typeof NOTICE_TYPES)[number];
 
 export const ACCOUNT_EVENT_TYPES = ['account.charges_blocked', 'account.charges_resumed'] as const;
 
@@ -106,6 +119,8 @@ export interface SubscriptionEventDraft {
   dunning?: { errorCode: string | null } & DunningFacts;
   /** Only for a change that a command made without a change of the status. */
   changes?: ChangedTerms;
+  /** Only for a notice: the charge that it tells of, and when the notice was due. */
+  notice?: { chargeAt: number; amountMinor: number; dueAt: number };
 }
 
 /** The new values of what a command changed. */
@@ -327,10 +342,19 @@ export function subscriptionEventBody(
     ...(draft.endReason === null ? {} : { endReason: draft.endReason }),
     ...draft.dunning,
     ...(draft.changes && { changes: shownChanges(draft.changes) }),
+    ...(draft.notice && shownNotice(draft.notice, draft)),
     actor: draft.actor,
     receiptId: facts.receiptId,
     metadata: facts.metadata ?? {},
   };
+}
+
+function shownNotice(
+  { chargeAt, amountMinor, dueAt }: NonNullable<SubscriptionEventDraft['notice']>,
+  { at, currency }: SubscriptionEventDraft,
+) {
+  const noticeOf = { date: chargeAt, amount: amountMinor, currency };
+  return { noticeOf, dueAt, lateMs: Math.max(0, at - dueAt) };
 }
 
 function shownChanges({ amountMinor, nextPaymentAt, every, ...rest }: ChangedTerms) {

@@ -160,7 +160,7 @@ async function lookAtMethod(
   // Before the method's row, so that a repeat after a crash finds the same difference.
   if (card !== null && hasNewDetails(method, card)) {
     for (const ref of await subscriptionsOfMethod(db, method)) {
-      if (await recordNewDetails(db, ref, nowAt)) await subscriptionWorkflows.recheck(ref);
+      if (await recordNewDetails(db, ref, card, nowAt)) await subscriptionWorkflows.recheck(ref);
     }
   }
   await recordMethodChange(db, { merchantId, id }, card, nowAt);

@@ -67,6 +67,12 @@ const EVENTS: Readonly<Record<EventType, string>> = {
   'subscription.edited': 'An edit changed the terms or the next date.',
   'subscription.cancel_scheduled': 'The subscription will end at the end of its paid period.',
   'subscription.resumed': 'A planned end of the subscription was withdrawn.',
+  'subscription.renewal_upcoming':
+    'A renewal is to come. Your settings say for which cycles, and when.',
+  'subscription.trial_ending': 'A trial ends, and its first charge is to come.',
+  'subscription.amount_changing': 'A charge is to come whose amount an edit has raised.',
+  'payment_method.expiring':
+    'A charge is to come before which the card of the subscription expires.',
   'setup_method.success': 'A payment method was saved in a setup session.',
   'account.charges_blocked':
     'The payment gateway refuses every charge of your account. Due charges wait, and no payer is declined.',
@@ -212,6 +218,19 @@ const SubscriptionEvent = z.object({
     }),
     'What was changed. Only in subscription.edited, subscription.cancel_scheduled and subscription.resumed.',
   ),
+  noticeOf: added(
+    z.object({
+      date: epochMs('When the charge is due.'),
+      amount: minorAmount('Amount of the charge.'),
+      currency: currencyCode,
+    }),
+    'The charge that is to come. Only in subscription.renewal_upcoming, subscription.trial_ending, ' +
+      'subscription.amount_changing and payment_method.expiring, like the following two fields.',
+  ),
+  dueAt: added(epochMs('When this notice was due.')),
+  lateMs: added(
+    count('How much later it was given, in ms: more than some seconds after an outage.'),
+  ),
   updatePaymentMethodLink: updateLink,
   receiptId: z
     .string()
@@ -276,13 +295,15 @@ const DeclarationEvent = z.object({
 
 const DECLARATION = DeclarationEvent.meta({ id: 'DeclarationEvent', ...EXTENSION });
 
+const SUBSCRIPTION_EVENT = SubscriptionEvent.meta({ id: 'SubscriptionEvent' });
 const EVENT_BODIES = {
   cancellation: DECLARATION,
   withdrawal: DECLARATION,
   account: AccountEvent.meta({ id: 'AccountEvent', ...EXTENSION }),
   webhook: EndpointEvent.meta({ id: 'EndpointEvent', ...EXTENSION }),
   intent: IntentEvent.meta({ id: 'IntentEvent' }),
-  subscription: SubscriptionEvent.meta({ id: 'SubscriptionEvent' }),
+  subscription: SUBSCRIPTION_EVENT,
+  payment_method: SUBSCRIPTION_EVENT,
   setup_method: SetupMethodEvent.meta({ id: 'SetupMethodEvent', ...EXTENSION }),
 };
 const METHOD_UPDATED = MethodUpdatedEvent.meta({ id: 'MethodUpdatedEvent', ...EXTENSION });

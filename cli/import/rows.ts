@@ -4,6 +4,9 @@ import { newId } from '../../domain/ids.ts';
 import type { RandomBytes } from '../../domain/ids.ts';
 import { importedSubscription } from './imported.ts';
 import type { ImportedSubscription } from './imported.ts';
+import type { NoticeRules } from '../../domain/notice-rules.ts';
+import { planNotices } from '../../domain/subscription/notices.ts';
+import { cardExpiresAt } from '../../domain/payment-method.ts';
 import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 import { initialJitter } from '../../domain/subscription/state.ts';
@@ -55,6 +58,7 @@ export interface SubscriptionImport {
     'subscriptionId' | 'customerId' | 'paymentMethodId' | 'jitter'
   >;
   readonly jitterWindowMs: number | null;
+  readonly noticeRules: NoticeRules;
   readonly places: RenewalPlaces;
 }
 
@@ -175,7 +179,9 @@ function insertSubscription(tx: Db, given: SubscriptionImport, ids: Ids) {
   const jitter = initialJitter({ subscriptionId, testClockId: null }, given.jitterWindowMs);
   const unplaced = importedSubscription({ ...given.subscription, ...ids, jitter });
   const place = takePlace(given.places, unplaced, unplaced.createdAt);
-  const change = { state: { ...unplaced, ...place }, events: [], effects: {} };
+  const facts = { cardExpiresAt: cardExpiresAt(given.card), formerAmountMinor: null };
+  const notices = planNotices(unplaced, given.noticeRules, unplaced.createdAt, facts);
+  const change = { state: { ...unplaced, ...place, ...notices }, events: [], effects: {} };
   return writeChange(tx, withoutCommand(change, unplaced.createdAt), { creates: given.order });
 }
 

@@ -69,6 +69,10 @@ export const merchantCommand = operatorCommand(
     addCredentialCommands(program, run);
     addPayerOptions(addChargingOptions(program.command('configure <merchantId>')))
       .description('change settings of a merchant; without options, print them')
+      .option(
+        '--notices <rules>',
+        'when events tell of coming charges: default, off, or type:180d=40d,10d;…',
+      )
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
       .option('--statement-suffix <text>', 'what follows the account’s name on card statements')
       .option('--keep-events <days>', 'how long events can be read and sent again')

@@ -13,6 +13,7 @@ import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import { formatDuration, parseDuration } from '../../domain/duration.ts';
 import { PORTAL_RIGHTS } from '../../domain/subscription/portal.ts';
 import type { PortalRight } from '../../domain/subscription/portal.ts';
+import { noticeRulesText, readNoticeRules } from '../../domain/notice-rules.ts';
 import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../domain/retry-plan.ts';
 import type { RetryPlan, UnpaidFrom } from '../../domain/retry-plan.ts';
 
@@ -23,6 +24,7 @@ export interface ConfigureOptions {
   readonly afterExhausted?: RetryPlan['afterExhausted'];
   readonly unpaidFrom?: UnpaidFrom;
   readonly jitter?: string;
+  readonly notices?: string;
   readonly paymentMethods?: string;
   readonly keepEvents?: string;
   readonly keepAttempts?: string;
@@ -122,6 +124,10 @@ export function settingsChanges(
   if (jitter !== undefined) {
     const jitterMs = read('--jitter', jitterMsOf(jitter));
     if (jitterMs !== undefined) changes.jitterMs = jitterMs;
+  }
+  if (options.notices !== undefined) {
+    const notices = read('--notices', readNoticeRules(options.notices));
+    if (notices) changes.notices = notices;
   }
   if (paymentMethods !== undefined) {
     const kinds = read('--payment-methods', kindsOf(paymentMethods));
@@ -253,6 +259,7 @@ export function settingsLines(settings: ReturnType<typeof shownSettings>): strin
     `  unpaid from      ${settings.unpaidFrom}`,
     `  card limits      ${settings.cardLimits.perDay},${settings.cardLimits.per30Days}`,
     `  jitter           ${settings.jitter}`,
+    `  notices          ${noticeRulesText(settings.notices.map(({ eventType: notice, ...rule }) => ({ notice, ...rule })))}`,
     `  on statements    ${settings.statementSuffix ?? 'nothing'}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
     `  declarations     ${settings.declarations}`,

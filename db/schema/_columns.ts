@@ -55,6 +55,7 @@ const CHANGING_FIELDS = [
   'currentPeriodEndAt',
   'jitterMs',
   'jitterFor',
+  'notices',
 ] as const;
 
 /** As text. @throws UnreadableStateError at a read: no process can go on from a wrong field. */

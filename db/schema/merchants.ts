@@ -16,6 +16,7 @@ import type { PaymentMethodKind } from '../../domain/payment-method.ts';
 import type { CardLimits } from '../../domain/card-limits.ts';
 import type { DeclarationRule } from '../../domain/declaration.ts';
 import type { PortalRight } from '../../domain/subscription/portal.ts';
+import type { NoticeRules } from '../../domain/notice-rules.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
 import { instant, areListed, bytes, merchantId } from './_columns.ts';
 
@@ -40,6 +41,8 @@ export interface MerchantSettings {
   paymentMethods?: PaymentMethodKind[];
   /** Absent: the pages show the merchant's name only. */
   branding?: Branding;
+  /** Absent: `DEFAULT_NOTICE_RULES`. */
+  notices?: NoticeRules;
   /** Days for which events and the attempts to deliver them are kept. Absent: the installation's retention. */
   webhookRetention?: WebhookRetention;
   /** What follows a payer's declaration. Absent: `tell`. */

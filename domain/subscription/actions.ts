@@ -17,6 +17,7 @@ import { awaitsPayer, isSuperseded } from './authentication.ts';
 import type { Change } from './change.ts';
 import type { Command, CommandResult, TokenCommand } from './commands.ts';
 import type { Step } from './decide.ts';
+import { applyNotice, dueNotice } from './notices.ts';
 import { chargesNewMethod } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -105,6 +106,7 @@ type RecordedStep =
   | 'expireCheckout'
   | 'endPeriod'
   | 'endPause'
+  | 'giveNotice'
   | 'chargeCycle'
   | 'retryAutomatically';
 
@@ -127,6 +129,8 @@ function changeByStep(
       return applyPeriodEnd(state, now);
     case 'endPause':
       return applyUnpause(state, step.at, now, null);
+    case 'giveNotice':
+      return applyNotice(state, dueNotice(state, now), now);
     case 'chargeCycle':
       return openAttempt(owe(state, step.dueAt), { ...start, trigger: 'scheduled' });
     case 'retryAutomatically':

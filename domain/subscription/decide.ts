@@ -1,4 +1,5 @@
 import { formatAmount } from '../money.ts';
+import { nextNotice } from './notices.ts';
 import { cancelAt, jitterAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
@@ -10,6 +11,7 @@ export type Step =
   | { do: 'retryAutomatically' }
   | { do: 'liftCooldown' }
   | { do: 'endPeriod' }
+  | { do: 'giveNotice' }
   | { do: 'endPause'; at: number }
   /** Complete the workflow: the subscription is ENDED and has no open attempt. */
   | { do: 'finish' }
@@ -105,6 +107,11 @@ function dueSteps(state: SubscriptionState): DueStep[] {
       reason: `retry ${nextCycle(state)}`,
       step: { do: 'retryAutomatically' },
     });
+  }
+  const notice = nextNotice(state);
+  if (notice) {
+    const reason = `notice ${notice.notice} of ${nextCycle(state)}`;
+    all.push({ at: notice.dueAt, reason, step: { do: 'giveNotice' } });
   }
   if (state.cooldownUntilAt !== null) {
     all.push({

@@ -84,11 +84,30 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
     }
     case 'details_updated':
       return { what: 'card details updated', why: 'the card network reported new ones' };
+    case 'notice_given':
+    case 'notice_missed':
+      return noticeText(entry, currency);
     case 'adopted': {
       const amount = formatAmount(entry.amountMinor, entry.currency);
       return { what: `cycle ${entry.cycleNumber} adopted, ${amount}`, why: ADOPTED };
     }
   }
+}
+
+/** Below this delay in ms a notice counts as punctual. */
+const LATE_MS = 3_600_000;
+
+type Notice = Extract<Entry, { kind: 'notice_given' | 'notice_missed' }>;
+
+function noticeText(entry: Notice, currency: string): EntryText {
+  const { kind, notice, chargeAt, amountMinor, dueAt, missedAt = [] } = entry;
+  const charge = `${formatAmount(amountMinor, currency)} on ${formatInstant(chargeAt)}`;
+  const late = entry.at - dueAt < LATE_MS ? [] : [dueAt];
+  const dates = [...missedAt, ...late].map(formatInstant).join(' and ');
+  const wasDue = dates === '' ? '' : `; it had been due on ${dates}`;
+  return kind === 'notice_given'
+    ? { what: `notice given: ${notice}`, why: `next charge: ${charge}${wasDue}` }
+    : { what: `notice missed: ${notice}`, why: `the charge was due first: ${charge}${wasDue}` };
 }
 
 const DISPUTED: Readonly<Record<DisputeStatus, string>> = {

@@ -3,6 +3,7 @@ import { INTERVAL_UNITS } from '../calendar.ts';
 import { currencyOf } from '../currencies.ts';
 import { STOPPING_ADVICE } from '../declines.ts';
 import { DISPUTE_STATUSES } from '../dispute.ts';
+import { NOTICE_TYPES } from '../events.ts';
 import { ATTEMPT_TRIGGERS } from '../payment-intent.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../retry-plan.ts';
 import type { RetryPlan } from '../retry-plan.ts';
@@ -138,6 +139,9 @@ const ADVICE = oneKindOf('kind', [
 const CHARGE_AT_GATEWAY = object({ gatewayKey: text, ...MONEY });
 export type ChargeAtGateway = z.infer<typeof CHARGE_AT_GATEWAY>;
 
+export const CHARGE_AHEAD = { chargeAt: instant, amountMinor: amount };
+export const PLANNED_NOTICE = { notice: oneOf(NOTICE_TYPES), dueAt: instant };
+
 const entry = <const Kind extends string, Fields extends z.core.$ZodLooseShape>(
   kinds: readonly Kind[],
   fields: Fields,
@@ -204,6 +208,13 @@ export const ENTRY = oneKindOf('kind', [
   entry(['late_charge'], CHARGE_AT_GATEWAY.shape),
   /** The card network has given the gateway new details of the card. */
   entry(['details_updated'], {}),
+  /** `notice_missed`: the charge was due before the notice could be given. */
+  entry(['notice_given', 'notice_missed'], {
+    ...PLANNED_NOTICE,
+    ...CHARGE_AHEAD,
+    /** When earlier notices of this kind had been due, in whose place it is given. */
+    missedAt: listOf(instant).exactOptional(),
+  }),
   entry(['adopted'], { ...CHARGE_AT_GATEWAY.shape, cycleNumber: positive, dueAt: instant }),
 ]);
 export type Entry = z.infer<typeof ENTRY>;

@@ -5,6 +5,7 @@ import type { DueStep } from './actions.ts';
 import { applyAdoption, applyOutcome } from './apply-attempt.ts';
 import type { AttemptOutcome } from './apply-attempt.ts';
 import type { Orderer } from './actor.ts';
+import { changed } from './change.ts';
 import type { Change } from './change.ts';
 import type { ChargeCause } from './charge-cause.ts';
 import type { Command } from './commands.ts';
@@ -12,6 +13,7 @@ import { decide, isChargeStep } from './decide.ts';
 import type { Step } from './decide.ts';
 import type { Entry } from './entries.ts';
 import { applyCardLimit, applyDispute, applyLateCharge, applyNewDetails } from './notes.ts';
+import { applyNotice } from './notices.ts';
 import { newSubscription } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
@@ -241,8 +243,11 @@ function changeOf(
   if (entry.kind === 'disputed') return applyDispute(state, entry, at);
   if (entry.kind === 'late_charge') return applyLateCharge(state, entry, at);
   if (entry.kind === 'details_updated') {
-    const change = applyNewDetails(state, at);
-    if (change) return change;
+    // Else it has withdrawn a notice that the ledger does not have.
+    return applyNewDetails(state, at) ?? changed(state, {}, entry);
+  }
+  if (entry.kind === 'notice_given' || entry.kind === 'notice_missed') {
+    return applyNotice(state, entry, at);
   }
   if (entry.kind === 'adopted') return applyAdoption(state, entry, at, at);
   if (entry.kind === 'limited') {
@@ -327,6 +332,8 @@ function commandOf(entry: Entry): Command | null {
     case 'late_charge':
     case 'details_updated':
     case 'adopted':
+    case 'notice_given':
+    case 'notice_missed':
       return null;
   }
 }

@@ -3,6 +3,7 @@ import type { CardLimits, ReachedLimit } from '../card-limits.ts';
 import { datedAdvice } from '../declines.ts';
 import type { StatedAdvice } from '../declines.ts';
 import type { EventType } from '../events.ts';
+import type { NoticeRules } from '../notice-rules.ts';
 import type { AttemptTrigger } from '../payment-intent.ts';
 import type { RetryPlan } from '../retry-plan.ts';
 import { actionForCommand, actionForStep, carriesToken } from './actions.ts';
@@ -16,6 +17,7 @@ import { entryEvents } from './change.ts';
 import type { Command } from './commands.ts';
 import { decide, isChargeStep } from './decide.ts';
 import type { EntryText } from './entries.ts';
+import { planNotices } from './notices.ts';
 import { textOf } from './entries.ts';
 import { applyCardLimit } from './notes.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';
@@ -43,6 +45,10 @@ export interface Script {
   readonly untilAt?: number;
   /** Default: those of every merchant. */
   readonly cardLimits?: CardLimits;
+  /** Default: no further notices than those of the state. */
+  readonly noticeRules?: NoticeRules;
+  /** The card of the state. Others do not expire. */
+  readonly card?: { readonly id: string; readonly expiresAt: number };
   /** The declined attempts on the state's payment method, latest first. Default: none. */
   readonly declinedAt?: readonly number[];
 }
@@ -220,7 +226,7 @@ class Simulation {
 
   private act(action: Action): void {
     const before = this.state;
-    this.state = action.change.state;
+    this.move(action.change);
     const { owed } = this.state;
     // A cycle of which no attempt was opened has no intent yet; the checkout's has one.
     const isNewCycle =
@@ -236,6 +242,15 @@ class Simulation {
       this.settle(action.change.state.latest === before.latest ? events : []);
   }
 
+  private move({ state }: Change): void {
+    const { noticeRules = [], card } = this.script;
+    const facts = {
+      cardExpiresAt: card?.id === state.paymentMethodId ? (card?.expiresAt ?? null) : null,
+      formerAmountMinor: this.state.terms.amountMinor,
+    };
+    this.state = { ...state, ...planNotices(state, noticeRules, this.now, facts) };
+  }
+
   /** The open attempt gets its outcome at once. `events`: those of its opening, which has no entry of its own. */
   private settle(events: readonly EventType[] = []): void {
     const { owed, openAttempt } = this.state;
@@ -248,7 +263,7 @@ class Simulation {
       this.declined.set(paymentMethodId, [this.now, ...earlier]);
     }
     const change = applyOutcome(this.state, outcome, this.now, this.now);
-    this.state = change.state;
+    this.move(change);
     const { cycleNumber, amountMinor } = owed;
     const { attemptNumber, trigger } = openAttempt;
     const cause = causeText(openAttempt.cause, trigger);

@@ -3,8 +3,10 @@ import { ATTEMPT_TRIGGERS } from '../payment-intent.ts';
 import { END_REASONS } from './end-reason.ts';
 import {
   CAUSE,
+  CHARGE_AHEAD,
   DATE_SETTER,
   ENTRY,
+  PLANNED_NOTICE,
   RETRY_PLAN,
   TERMS,
   amount,
@@ -106,6 +108,12 @@ export const STATE = object({
   jitterMs: count,
   /** The date to which `jitterMs` belongs. Absent: it belongs to every date, because the merchant has set it. */
   jitterFor: instant.exactOptional(),
+  /** The notices of the next charge that are not given yet, earliest first. Absent or null: none was planned. */
+  notices: object({ ...CHARGE_AHEAD, pending: listOf(object(PLANNED_NOTICE)) })
+    .nullable()
+    .optional(),
+  /** The amount before an edit raised it, until the new one is paid, and the charges whose raise was told. */
+  raised: object({ fromMinor: amount, told: listOf(object(CHARGE_AHEAD)) }).optional(),
   /** The latest entry of the ledger. Its version is lower than `version` if an attempt was opened since. */
   latest: ENTRY,
 });

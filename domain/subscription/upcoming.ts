@@ -1,12 +1,16 @@
 import { firstIndexAfter } from '../calendar.ts';
+import type { NoticeRules } from '../notice-rules.ts';
 import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
 import { dateOfCause } from './charge-cause.ts';
+import { noticesOf } from './notices.ts';
+import type { PlannedNotice } from './notices.ts';
 import {
   calendarDate,
   cancelAt,
   isDunned,
   jitterAt,
+  nextAmountMinor,
   nextRetryAt,
   remainingCycleCount,
   resumeAt,
@@ -22,40 +26,65 @@ export interface UpcomingCharge {
   cycleNumber: number;
   amountMinor: number;
   currency: string;
+  /** The notices that are still to come. */
+  notices: readonly PlannedNotice[];
 }
 
 /**
  * Returns the next charges, at most `limit`, as if every charge succeeded and no command came. Leaves out dates that
- * pass before a declined cycle is paid. `now` is the subscription's own time.
+ * pass before a declined cycle is paid. `now` is the subscription's own time. `noticeRules`: of the charges after the
+ * first, whose notices are planned.
  */
 export function upcomingCharges(
   state: SubscriptionState,
   limit: number,
   now: number,
+  noticeRules: NoticeRules = [],
+  cardExpiresAt: number | null = null,
 ): UpcomingCharge[] {
   const { status, owed, terms } = state;
   const pauseEndAt = resumeAt(state);
   if (pauseEndAt !== null) {
     const resumed = applyUnpause(state, pauseEndAt, pauseEndAt, null);
-    return upcomingCharges(resumed.state, limit, pauseEndAt);
+    return upcomingCharges(resumed.state, limit, pauseEndAt, noticeRules, cardExpiresAt);
   }
   if (status !== 'TRIALING' && status !== 'ACTIVE' && status !== 'UNPAID') return [];
   if (cancelAt(state) !== null) return [];
   const count = Math.min(remainingCycleCount(state), Math.max(0, limit));
   const first = firstCharge(state, now);
+  const renewed = { ...state, status: 'ACTIVE', cyclesCharged: state.cyclesCharged + 1 } as const;
+  const paysRaise = nextAmountMinor(state) === terms.amountMinor;
+  const dateOf = (offset: number) =>
+    offset === 0 ? first.at : calendarDate(state, first.indexAfter + offset - 1);
   return Array.from({ length: count }, (_, offset) => {
     const cycleNumber = state.cyclesCharged + 1 + offset;
     const isOwed = owed?.cycleNumber === cycleNumber;
     const isRetry = offset === 0 && first.isRetry;
-    const at = offset === 0 ? first.at : calendarDate(state, first.indexAfter + offset - 1);
+    const at = dateOf(offset);
+    const amountMinor = isOwed ? owed.amountMinor : cycleAmountMinor(terms, cycleNumber);
+    const after = offset === 1 && !paysRaise ? renewed : { ...renewed, raised: undefined };
     return {
       at,
       jitterMs: isRetry || at === null ? 0 : jitterAt(state, at),
       cycleNumber,
-      amountMinor: isOwed ? owed.amountMinor : cycleAmountMinor(terms, cycleNumber),
+      amountMinor,
       currency: terms.currency,
+      notices:
+        offset === 0 || at === null
+          ? plannedFor(state, at)
+          : noticesOf(
+              after,
+              { chargeAt: at, amountMinor },
+              noticeRules,
+              Math.max(now, dateOf(offset - 1) ?? now),
+              cardExpiresAt,
+            ),
     };
   });
+}
+
+function plannedFor({ notices }: SubscriptionState, at: number | null): readonly PlannedNotice[] {
+  return notices && notices.chargeAt === at ? notices.pending : [];
 }
 
 /** `indexAfter`: the calendar's index of the second charge. */

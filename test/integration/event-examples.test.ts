@@ -196,7 +196,7 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
   await merchant.post('/subscription/merchant/pause', { subscriptionId });
   await merchant.post('/subscription/merchant/cancel', { subscriptionId });
 
-  const { subscriptionId: inTrial } = await create({
+  const { subscriptionId: inTrial, testClockId: trialClockId } = await create({
     trialPeriodCount: 14,
     trialPeriodInterval: 'DAY',
   });
@@ -207,6 +207,15 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
     atPeriodEnd: true,
   });
   await merchant.post('/subscription/merchant/resume', { subscriptionId: inTrial });
+  await env.advance(trialClockId, '2026-11-27T12:00:00Z');
+
+  // The card expires in 2034, before the second charge, whose amount is raised.
+  const long = await create({ interval: 'YEAR', intervalCount: 9, cycleCount: 2 });
+  await merchant.post('/subscription/edit', {
+    subscriptionId: long.subscriptionId,
+    newAmount: 2_499,
+  });
+  await env.advance(long.testClockId, '2035-11-11T12:00:00Z');
 
   const setup = await merchant.post<{ fwdUrl: string }>('/setup-method/create', {
     currency: 'USD',

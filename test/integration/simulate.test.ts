@@ -148,7 +148,8 @@ const charged = ({ data }: Simulated) =>
 /** Without the command's id, which differs. */
 const causeOf = (text: string) => text.replace(/command \S+/, 'command');
 
-async function expectSimulated(env: TestEnvironment, shop: Shop, script: Script): Promise<void> {
+/** Returns the simulated steps. */
+async function expectSimulated(env: TestEnvironment, shop: Shop, script: Script): Promise<Step[]> {
   const { terms, outcomes, commands } = script;
   const body = { ...MONTHLY, ...terms, testClockId: await env.createClock(START) };
   const simulated = await shop.merchant.post<Simulated>('/subscription/simulate', {
@@ -186,6 +187,7 @@ async function expectSimulated(env: TestEnvironment, shop: Shop, script: Script)
     status: simulated.status,
     currentPeriodEnd: simulated.data.at(-1)?.currentPeriodEnd ?? null,
   });
+  return simulated.data;
 }
 
 const inDays = (max: number) => fc.integer({ min: 1, max }).map((days) => START + days * DAY);
@@ -272,7 +274,7 @@ describe('POST /subscription/simulate', () => {
       const scripts = fc.sample(scriptOf, { numRuns: SCRIPTS, seed });
       const lives = async (): Promise<void> => {
         for (let script = scripts.shift(); script; script = scripts.shift()) {
-          await expectSimulated(env, shop, script).catch((error: unknown) => {
+          await expectSimulated(env, shop, script).catch((error: unknown): never => {
             throw new Error(`of ${JSON.stringify(script)}`, { cause: error });
           });
         }
@@ -280,6 +282,39 @@ describe('POST /subscription/simulate', () => {
       await Promise.all(Array.from({ length: AT_ONCE }, lives));
     },
   );
+
+  test('tells which notices are then given, with an edit and a pause before their charges [D-58, D-63]', async ({
+    env,
+    shop,
+  }) => {
+    const steps = await expectSimulated(env, shop, {
+      terms: { interval: 'MONTH', intervalCount: 6, cycleCount: 4, amount: 12_000 },
+      outcomes: [{ cycle: 3, outcome: 'insufficient_funds', times: 2 }],
+      commands: [
+        { at: START + 100 * DAY, command: 'edit', newAmount: 15_000 },
+        { at: START + 165 * DAY, command: 'edit', newAmount: 16_000 },
+        { at: START + 350 * DAY, command: 'pause', resumeAt: START + 420 * DAY },
+      ],
+    });
+    const told = steps.filter(({ what }) => what.startsWith('notice'));
+    expect(told.map(({ at, what, why }) => [new Date(at).toISOString(), what, why])).toEqual(
+      [
+        ['2027-06-21', 'renewal_upcoming', '150.00 USD on 2027-07-31'],
+        ['2027-07-11', 'amount_changing', '150.00 USD on 2027-07-31'],
+        ['2027-07-15', 'amount_changing', '160.00 USD on 2027-07-31'],
+        ['2027-07-21', 'renewal_upcoming', '160.00 USD on 2027-07-31'],
+        ['2027-12-22', 'renewal_upcoming', '160.00 USD on 2028-01-31'],
+        ['2028-02-15', 'renewal_upcoming', '160.00 USD on 2028-03-26'],
+        ['2028-03-16', 'renewal_upcoming', '160.00 USD on 2028-03-26'],
+        ['2028-08-17', 'renewal_upcoming', '160.00 USD on 2028-09-26'],
+        ['2028-09-16', 'renewal_upcoming', '160.00 USD on 2028-09-26'],
+      ].map(([date, notice, charge]) => [
+        `${date}T12:00:00.000Z`,
+        `notice given: subscription.${notice}`,
+        `next charge: ${charge}T12:00:00.000Z`,
+      ]),
+    );
+  });
 
   test('writes no row', async ({ env, shop }) => {
     const { subscriptionId } = await shop.subscribe();

@@ -84,6 +84,16 @@ describe('record', () => {
     expect(await keepEnded(env, 'long', ref)).toBeGreaterThan(2);
   });
 
+  record('notices', async ({ env }) => {
+    const createdAt = await env.server.currentTimeMs();
+    const ref = await env.create({ createdAt, terms: { interval: 'YEAR', cycleCount: 2 } });
+    await pay(env, ref);
+    const edit = { kind: 'edit', commandId: 'edit-1', newAmountMinor: 2_500 } as const;
+    await env.execute(ref, edit);
+    await env.server.sleep(400 * 86_400_000);
+    expect(await keepEnded(env, 'notices', ref)).toBe(1);
+  });
+
   record('webhook-endpoint-long', async ({ env }) => {
     const { merchantId } = env;
     const workflowId = webhookEndpointWorkflowId('whc_that_waits');

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { limitReached, limitRefusal } from '../../domain/card-limits.ts';
 import type { CardLimits, ReachedLimit } from '../../domain/card-limits.ts';
 import type { RetryAdvice } from '../../domain/declines.ts';
+import type { NoticeRules } from '../../domain/notice-rules.ts';
 import { chargeKey } from '../../domain/payment-intent.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import type { RetryPlan } from '../../domain/retry-plan.ts';
@@ -13,6 +14,7 @@ import {
 import type { Action, ActionTime } from '../../domain/subscription/actions.ts';
 import { applyOutcome, postponed, resultOf } from '../../domain/subscription/apply-attempt.ts';
 import { applyCardLimit } from '../../domain/subscription/notes.ts';
+import { planNotices } from '../../domain/subscription/notices.ts';
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';
@@ -117,6 +119,10 @@ export class Simulation {
   readonly opened: RecordedCharge[] = [];
   /** The limits of the card, and its unpaid attempts, latest first, also of other subscriptions. Default: no limits. */
   card: { limits: CardLimits; attemptsAt: number[] } | null = null;
+  /** Default: no notices. */
+  noticeRules: NoticeRules = [];
+  /** When the present card expires. Default: not before any charge. */
+  cardExpiresAt: number | null = null;
   private commands = 0;
 
   constructor(
@@ -282,7 +288,11 @@ export class Simulation {
       const { attemptNumber, trigger, cause, startedAt: createdAt } = openAttempt;
       this.opened.push({ intentId, attemptNumber, trigger, amountMinor, dueAt, cause, createdAt });
     }
-    this.state = change.state;
+    const { noticeRules, cardExpiresAt, now } = this;
+    const formerAmountMinor = this.state.terms.amountMinor;
+    const facts = { cardExpiresAt, formerAmountMinor };
+    const planned = planNotices(change.state, noticeRules, now, facts);
+    this.state = { ...change.state, ...planned };
     const { latest, version } = change.state;
     if (latest.version === version) this.entries.push(latest);
     this.events.push(...change.events.map((event) => event.type));

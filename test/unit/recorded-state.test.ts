@@ -45,7 +45,7 @@ describe('a recorded state', () => {
     [
       ['latest', 'kind'],
       'moved',
-      'latest.kind must be one of created, imported, edited, cancellation_planned, cancellation_withdrawn, manual_retry, ended, paused, unpaused, trial_begun, authentication_begun, method_replaced, paid, declined, limited, unanswered, payer_asked, review, unsent, disputed, late_charge, details_updated, adopted',
+      'latest.kind must be one of created, imported, edited, cancellation_planned, cancellation_withdrawn, manual_retry, ended, paused, unpaused, trial_begun, authentication_begun, method_replaced, paid, declined, limited, unanswered, payer_asked, review, unsent, disputed, late_charge, details_updated, notice_given, notice_missed, adopted',
     ],
     [['status'], 'LOST', 'status must be one of CREATED, TRIALING, ACTIVE, UNPAID, PAUSED, ENDED'],
   ])(

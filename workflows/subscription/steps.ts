@@ -52,6 +52,7 @@ export class Steps {
       case 'expireCheckout':
       case 'endPeriod':
       case 'endPause':
+      case 'giveNotice':
       case 'chargeCycle':
       case 'retryAutomatically': {
         await this.act(actionForStep(run.state, step, run.clock), null);

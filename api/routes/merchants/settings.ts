@@ -4,6 +4,8 @@ import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { DEFAULT_CARD_LIMITS } from '../../../domain/card-limits.ts';
 import { DECLARATION_RULES, WITHDRAWAL_DAYS } from '../../../domain/declaration.ts';
 import { formatDuration } from '../../../domain/duration.ts';
+import { NOTICE_TYPES } from '../../../domain/events.ts';
+import { DEFAULT_NOTICE_RULES } from '../../../domain/notice-rules.ts';
 import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
 import { DEFAULT_PORTAL, PORTAL_RIGHTS } from '../../../domain/subscription/portal.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../../../domain/retry-plan.ts';
@@ -47,6 +49,19 @@ export const getMerchantSettings = route({
         description:
           'Time over which renewals are spread after their date, such as `30m`. `auto`: no longer than needed. `0`: not at all.',
       }),
+      notices: z
+        .array(
+          z.object({
+            eventType: z.enum(NOTICE_TYPES),
+            cycleDays: count('Fewest days of a billing cycle; a month has 30 days, a year 365.'),
+            daysBefore: z.array(count('Days before the charge.')),
+          }),
+        )
+        .meta({
+          description:
+            'When you are told of a charge that is to come. For a cycle, the entry of its `eventType` with the most ' +
+            '`cycleDays` counts. A change concerns only charges that are planned later.',
+        }),
       paymentMethods: z.array(paymentMethodKind).meta({
         description: 'Payment methods that your pages may offer.',
       }),
@@ -96,6 +111,12 @@ export const getMerchantSettings = route({
         unpaidFrom: 'first_decline',
         cardLimits: { perDay: 10, per30Days: 15 },
         jitter: 'auto',
+        notices: [
+          { eventType: 'subscription.renewal_upcoming', cycleDays: 180, daysBefore: [40, 10] },
+          { eventType: 'subscription.trial_ending', cycleDays: 0, daysBefore: [8] },
+          { eventType: 'subscription.amount_changing', cycleDays: 180, daysBefore: [20] },
+          { eventType: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
+        ],
         paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
         branding: {},
         declarations: 'tell',
@@ -146,6 +167,13 @@ export function shownCharging(settings: MerchantSettings) {
     unpaidFrom: retryPlan.unpaidFrom ?? 'first_decline',
     cardLimits: settings.cardLimits ?? DEFAULT_CARD_LIMITS,
     jitter: shownJitter(settings),
+    notices: (settings.notices ?? DEFAULT_NOTICE_RULES).map(
+      ({ notice: eventType, cycleDays, daysBefore }) => ({
+        eventType,
+        cycleDays,
+        daysBefore: [...daysBefore],
+      }),
+    ),
     paymentMethods,
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { listSubscriptions } from '../../../db/repositories/lists.ts';
+import { loadNoticeRules } from '../../../db/repositories/merchants/settings.ts';
 import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/row.ts';
 import type { Db } from '../../../db/client.ts';
@@ -12,6 +13,8 @@ import {
 } from '../../../domain/subscription/state.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import { businessNow } from '../../../db/repositories/subscriptions/business-time.ts';
+import { NOTICE_TYPES } from '../../../domain/events.ts';
+import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import { upcomingCharges } from '../../../domain/subscription/upcoming.ts';
 import {
   added,
@@ -234,6 +237,12 @@ export const getUpcomingCharges = route({
             cycleNumber: count('Number of the cycle, from 1.'),
             amount: minorAmount('Amount that will be charged.'),
             currency: currencyCode,
+            notices: z
+              .array(
+                z.object({ eventType: z.enum(NOTICE_TYPES), date: epochMs('When it is sent.') }),
+              )
+              .optional()
+              .meta({ description: 'Events that will tell of the charge. Absent without any.' }),
           }),
         )
         .meta({ description: 'Earliest first.' }),
@@ -246,16 +255,21 @@ export const getUpcomingCharges = route({
   },
   refusals: ['resource_not_found'],
   handle: async (call, { db, now }) => {
-    const { state } = await subscriptionOf(db, call);
+    const { state, paymentMethod } = await subscriptionOf(db, call);
     const nowAt = state.testClockId === null ? now() : await businessNow(db, refOf(call), now());
-    const charges = upcomingCharges(state, call.query.limit, nowAt);
+    const expiresAt = paymentMethod && cardExpiresAt(paymentMethod);
+    const rules = await loadNoticeRules(db, state.merchantId);
+    const charges = upcomingCharges(state, call.query.limit, nowAt, rules, expiresAt);
     return ok({
-      data: charges.map(({ at, jitterMs, cycleNumber, amountMinor, currency }) => ({
+      data: charges.map(({ at, jitterMs, cycleNumber, amountMinor, currency, notices }) => ({
         date: at,
         ...(at === null || jitterMs === 0 ? {} : { chargeFrom: at, chargeUntil: at + jitterMs }),
         cycleNumber,
         amount: amountMinor,
         currency,
+        ...(notices.length > 0 && {
+          notices: notices.map(({ notice: eventType, dueAt: date }) => ({ eventType, date })),
+        }),
       })),
     });
   },

@@ -9,6 +9,7 @@ import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { UnknownGateway } from '../../../gateways/registry.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
+import { DEFAULT_NOTICE_RULES } from '../../../domain/notice-rules.ts';
 import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import { ATTEMPT_TRIGGERS } from '../../../domain/payment-intent.ts';
 import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../../domain/retry-plan.ts';
@@ -248,6 +249,7 @@ export const simulateSubscription = route({
       outcomes: outcomesOf(body.script),
       commands: [...checkoutOf(state, nowAt), ...commandsOf(body.script, code)],
       ...ofCard,
+      noticeRules: settings.notices ?? DEFAULT_NOTICE_RULES,
       ...(settings.cardLimits && { cardLimits: settings.cardLimits }),
     };
     const retryPlan = retryPlanOf(body, settings.retryPlan);
@@ -290,7 +292,7 @@ async function startOf(
     state: SubscriptionState;
     nowAt: number;
     before: SimulatedStep[];
-  } & Pick<Script, 'declineOf' | 'declinedAt'>
+  } & Pick<Script, 'declineOf' | 'declinedAt' | 'card'>
 > {
   const { testClockId = null } = body;
   if (body.subscriptionId !== undefined) {
@@ -303,7 +305,8 @@ async function startOf(
     const declineOf = await expiryOf(gateways, paymentMethod);
     const card = { merchantId, paymentMethodId: paymentMethod.id, createdAt: nowAt };
     const { declinedAt } = await unpaidAttempts(db, card);
-    return { ...start, declinedAt, ...(declineOf && { declineOf }) };
+    const expiring = { id: paymentMethod.id, expiresAt: cardExpiresAt(paymentMethod) };
+    return { ...start, declinedAt, card: expiring, ...(declineOf && { declineOf }) };
   }
   const createdAt = body.startDate ?? (await creationTime(db, { now }, merchantId, body));
   invariant(hasFields(body, REQUIRED), '`requestProblems` refuses a request without them');

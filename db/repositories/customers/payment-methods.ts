@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, ne, notExists, sql } from 'drizzle-orm';
+import { and, desc, eq, inArray, ne, notExists, or, sql } from 'drizzle-orm';
 import { methodEventBody } from '../../../domain/events.ts';
 import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import type { EventCard } from '../../../domain/events.ts';
@@ -149,7 +149,7 @@ export async function deleteUnusedMethod(
   return null;
 }
 
-/** Returns the unpaid and paused subscriptions that charge the method. */
+/** Returns the subscriptions with this method that its new details may concern: unpaid, paused, or told that it expires. */
 export function subscriptionsOfMethod(
   db: Db,
   { merchantId, customerId, id }: Pick<PaymentMethod, 'merchantId' | 'customerId' | 'id'>,
@@ -160,7 +160,10 @@ export function subscriptionsOfMethod(
     .where(
       and(
         hasValues(subscriptions, { merchantId, customerId }),
-        inArray(subscriptions.status, ['UNPAID', 'PAUSED']),
+        or(
+          inArray(subscriptions.status, ['UNPAID', 'PAUSED']),
+          sql`${subscriptions.state}::jsonb @? '$.notices.pending[*] ? (@.notice == "payment_method.expiring")'`,
+        ),
         sql`${subscriptions.state}->>'paymentMethodId' = ${id}`,
       ),
     );

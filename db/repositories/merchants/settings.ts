@@ -1,4 +1,6 @@
 import { eq, sql } from 'drizzle-orm';
+import { DEFAULT_NOTICE_RULES } from '../../../domain/notice-rules.ts';
+import type { NoticeRules } from '../../../domain/notice-rules.ts';
 import type { RetryPlan } from '../../../domain/retry-plan.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
@@ -15,6 +17,10 @@ export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPl
   return (await loadSettings(db, merchantId)).retryPlan;
 }
 
+export async function loadNoticeRules(db: Db, merchantId: string): Promise<NoticeRules> {
+  return (await loadSettings(db, merchantId)).notices ?? DEFAULT_NOTICE_RULES;
+}
+
 /** Returns the merchant's current settings; null without such a merchant. `lock`: until the transaction ends. */
 export async function findSettings(
   db: Db,
@@ -29,7 +35,10 @@ export async function findSettings(
   return row?.settings ?? null;
 }
 
-/** Replaces the named settings. Retries that have begun keep their plan, subscriptions their jitter. */
+/**
+ * Replaces the named settings. Retries that have begun keep their plan, subscriptions their jitter, and planned notices
+ * their instants.
+ */
 export async function changeSettings(
   db: Db,
   merchantId: string,

@@ -1,6 +1,9 @@
 import { and, asc, eq, getColumns, isNotNull, sql } from 'drizzle-orm';
+import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import type { IntentRef } from '../../../domain/payment-intent.ts';
+import type { EventCard } from '../../../domain/events.ts';
 import { applyNewDetails } from '../../../domain/subscription/notes.ts';
+import { withdrawExpiring } from '../../../domain/subscription/notices.ts';
 import type { SubscriptionRef } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { checkoutSessions, checkoutTries } from '../../schema/checkouts.ts';
@@ -143,16 +146,20 @@ export async function updateTriesOf(db: Db, ref: SessionRef & { subscriptionId: 
   }));
 }
 
-/** Plans the attempt that may follow new details of the card. False if none may. `nowAt` is real time. */
+/**
+ * Plans the attempt that may follow new details of the card, or withdraws the notice that it expires. False if neither is
+ * to do. `nowAt` is real time.
+ */
 export async function recordNewDetails(
   db: Db,
   ref: SubscriptionRef,
+  card: Pick<EventCard, 'expiryMonth' | 'expiryYear'>,
   nowAt: number,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
     const { state } = await lockCurrentRow(tx, ref);
     const at = await businessNow(tx, ref, nowAt);
-    const change = applyNewDetails(state, at);
+    const change = applyNewDetails(state, at) ?? withdrawExpiring(state, cardExpiresAt(card), at);
     if (change) await writeChange(tx, withoutCommand(change, at));
     return change !== null;
   });

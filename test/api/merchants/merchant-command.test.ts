@@ -123,6 +123,7 @@ interface Settings {
   cardLimits: { perDay: number; per30Days: number };
   statementSuffix: string | null;
   jitter: string;
+  notices: { eventType: string; cycleDays: number; daysBefore: number[] }[];
   paymentMethods: string[];
   keepEvents: number | null;
   keepAttempts: number | null;
@@ -142,6 +143,12 @@ const DEFAULTS: Settings = {
   cardLimits: { perDay: 10, per30Days: 15 },
   statementSuffix: null,
   jitter: 'auto',
+  notices: [
+    { eventType: 'subscription.renewal_upcoming', cycleDays: 180, daysBefore: [40, 10] },
+    { eventType: 'subscription.trial_ending', cycleDays: 0, daysBefore: [8] },
+    { eventType: 'subscription.amount_changing', cycleDays: 180, daysBefore: [20] },
+    { eventType: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
+  ],
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
   keepEvents: null,
   keepAttempts: null,
@@ -175,7 +182,7 @@ test('two merchant commands at once change the parts of a retry plan that each n
   }
 });
 
-test('the merchant command prints settings and changes only the given ones [D-30, D-43]', async ({
+test('the merchant command prints settings and changes only the given ones [D-30, D-43, D-63]', async ({
   api,
 }) => {
   const { merchantId } = api.merchant;
@@ -190,6 +197,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   unpaid from      first_decline
   card limits      10,15
   jitter           auto
+  notices          subscription.renewal_upcoming:180d=40d,10d;subscription.trial_ending=8d;subscription.amount_changing:180d=20d;payment_method.expiring:180d=30d
   on statements    nothing
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
   declarations     tell
@@ -220,6 +228,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
     'TEA SHOP',
     '--jitter',
     '30m',
+    '--notices',
+    'subscription.renewal_upcoming=7d',
     '--payment-methods',
   ];
   await merchant(api, 'configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
@@ -235,6 +245,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     withdrawalDays: 30,
     portal: ['card', 'pause'],
     jitter: '30m',
+    notices: [{ eventType: 'subscription.renewal_upcoming', cycleDays: 0, daysBefore: [7] }],
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
   expect(await loadSettings(api.db, merchantId)).toEqual({
@@ -249,6 +260,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     withdrawalDays: 30,
     portal: ['card', 'pause'],
     jitterMs: 1_800_000,
+    notices: [{ notice: 'subscription.renewal_upcoming', cycleDays: 0, daysBefore: [7] }],
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
 
@@ -260,6 +272,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   unpaid from      retries_exhausted
   card limits      3,12
   jitter           0
+  notices          subscription.renewal_upcoming=7d
   on statements    TEA SHOP
   payment methods  CARD,GOOGLE_PAY
   declarations     execute
@@ -344,6 +357,10 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
     [
       ['--portal', 'card,leave'],
       '--portal: "card,leave" is not a list of card, cancel, pause, or none',
+    ],
+    [
+      ['--notices', 'subscription.ended=3d'],
+      '--notices: "subscription.ended" is not one of subscription.renewal_upcoming,',
     ],
     [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [

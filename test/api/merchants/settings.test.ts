@@ -3,7 +3,7 @@ import { createMerchantWithCredential } from '../../../db/repositories/merchants
 import { changeSettings } from '../../../db/repositories/merchants/settings.ts';
 import { PUBLIC_URL, test } from '../../support/api-environment.ts';
 
-test('a merchant reads the settings that the operator made, and no other merchant’s [D-65, D-21]', async ({
+test('a merchant reads the settings that the operator made, and no other merchant’s [D-65, D-63, D-21]', async ({
   api,
 }) => {
   const { db, pepper } = api;
@@ -15,6 +15,12 @@ test('a merchant reads the settings that the operator made, and no other merchan
     afterExhausted: 'stay_unpaid',
     unpaidFrom: 'first_decline',
     jitter: 'auto',
+    notices: [
+      { eventType: 'subscription.renewal_upcoming', cycleDays: 180, daysBefore: [40, 10] },
+      { eventType: 'subscription.trial_ending', cycleDays: 0, daysBefore: [8] },
+      { eventType: 'subscription.amount_changing', cycleDays: 180, daysBefore: [20] },
+      { eventType: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
+    ],
     paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
     branding: {},
     declarations: 'tell',
@@ -29,6 +35,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
       unpaidFrom: 'retries_exhausted',
     },
     jitterMs: 1_800_000,
+    notices: [],
     paymentMethods: ['CARD'],
     cardLimits: { perDay: 3, per30Days: 12 },
     branding: { logoUrl: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
@@ -43,6 +50,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
     unpaidFrom: 'retries_exhausted',
     cardLimits: { perDay: 3, per30Days: 12 },
     jitter: '30m',
+    notices: [],
     paymentMethods: ['CARD'],
     branding: { logo: 'https://merchant.example/logo.png', colour: '#1f4fd8' },
     webhookRetention: { eventDays: 90, attemptDays: 14 },

@@ -83,6 +83,29 @@ describe('the upcoming charges', () => {
     expect(json).toMatchObject({ nextPaymentDate: february });
   });
 
+  test('have the events that will tell of them [D-63]', async ({ api }) => {
+    const yearly = await activeSinceJanuary(api, { interval: 'YEAR', cycleCount: 3 });
+    const [second, third] = [Date.UTC(2028, 0, 31, 12), Date.UTC(2029, 0, 31, 12)];
+    const eventType = 'subscription.renewal_upcoming';
+    // What the worker plans with the payment of the first cycle, of which one notice is given.
+    const planned = { notice: eventType, dueAt: Date.UTC(2028, 0, 21, 12) };
+    const notices = { chargeAt: second, amountMinor: 1_999, pending: [planned] };
+    await api.db
+      .update(subscriptions)
+      .set({ state: sql`state::jsonb || ${sql.param({ notices })}::jsonb` })
+      .where(eq(subscriptions.id, yearly.subscriptionId));
+    expect(rows(await upcoming(api, yearly))).toEqual([
+      { ...charge(second, 2), notices: [{ eventType, date: Date.UTC(2028, 0, 21, 12) }] },
+      {
+        ...charge(third, 3),
+        notices: [
+          { eventType, date: Date.UTC(2028, 11, 22, 12) },
+          { eventType, date: Date.UTC(2029, 0, 21, 12) },
+        ],
+      },
+    ]);
+  });
+
   test('are 12 by default, or as many as the limit says, up to 100 [D-§7]', async ({ api }) => {
     const subscription = await activeSinceJanuary(api, { cycleCount: 300 });
     const lengths = [];

@@ -91,6 +91,7 @@ describe('a simulated subscription', () => {
     expect(steps(answer).map(lineOf)).toEqual([
       '2027-01-31T12:00 | CREATED | created | -',
       '2027-01-31T12:00 | TRIALING | trial until 2027-02-10T12:00:00.000Z | 2027-02-10T12:00',
+      '2027-02-02T12:00 | TRIALING | notice given: subscription.trial_ending | 2027-02-10T12:00',
       '2027-02-10T12:00 | ACTIVE | cycle 1 paid, 19.99 USD | 2027-03-10T12:00',
       '2027-03-10T12:00 | UNPAID | cycle 2 declined (insufficient_funds) | 2027-03-10T12:00',
       '2027-03-10T16:00 | UNPAID | cycle 2 declined (insufficient_funds) | 2027-03-10T12:00',
@@ -100,11 +101,11 @@ describe('a simulated subscription', () => {
       '2027-04-01T00:00 | ACTIVE | cancelled at 2027-04-10T12:00:00.000Z | 2027-04-10T12:00',
       '2027-04-10T12:00 | ENDED | ended (cancelled) | 2027-04-10T12:00',
     ]);
-    expect(steps(answer)[3]).toMatchObject({
+    expect(steps(answer)[4]).toMatchObject({
       errorCode: 'insufficient_funds',
       eventTypes: ['intent.created', 'intent.failed', 'subscription.unpaid'],
     });
-    expect(steps(answer)[7]).toMatchObject({
+    expect(steps(answer)[8]).toMatchObject({
       eventTypes: [],
       refusal: {
         errorCode: 'operation_not_allowed',

@@ -24,6 +24,7 @@ const DAY_MS = 86_400_000;
 const DECLINES = 20;
 const DECLINED_CARD = cardOf('4000 0000 0000 0002');
 const TRIAL = { trialPeriodCount: 7, trialPeriodInterval: 'DAY' } as const;
+const YEARLY = { interval: 'YEAR', intervalCount: 1, cycleCount: 2 } as const;
 const { amount, currency, customerDetails, callbackUrl } = MONTHLY;
 
 const pay = (url: string, card?: TypedCard) =>
@@ -187,6 +188,19 @@ export const RECIPES: Readonly<Record<EventType, (scene: Scene) => Promise<unkno
   'subscription.cancel_scheduled': scheduleCancel,
   'subscription.resumed': async (scene) =>
     scene.client.resumeSubscription({ body: { subscriptionId: await scheduleCancel(scene) } }),
+  'subscription.renewal_upcoming': async (scene) =>
+    renew(scene, await createActive(scene, YEARLY), -10),
+  'subscription.trial_ending': async (scene) =>
+    renew(scene, await createActive(scene, { ...TRIAL, trialPeriodCount: 14 }), -8),
+  'subscription.amount_changing': async (scene) => {
+    const made = await createActive(scene, YEARLY);
+    const { subscriptionId } = made;
+    await scene.client.editSubscription({ body: { subscriptionId, newAmount: 2_499 } });
+    await renew(scene, made, -10);
+  },
+  // No card is valid for so long.
+  'payment_method.expiring': async (scene) =>
+    renew(scene, await createActive(scene, { ...YEARLY, intervalCount: 10 }), -30),
   'setup_method.success': async ({ client }) => {
     const body = { currency, callbackUrl, billingDetails: customerDetails };
     await pay((await client.createSetupMethod({ body })).fwdUrl);

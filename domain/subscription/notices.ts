@@ -1,0 +1,218 @@
+import { daysBefore } from '../notice-rules.ts';
+import type { NoticeRules } from '../notice-rules.ts';
+import type { NoticeType } from '../events.ts';
+import { changed, subscriptionEvent } from './change.ts';
+import type { Change } from './change.ts';
+import type { EntryDraft } from './entries.ts';
+import { nextAmountMinor, nextDateAt, resumeAt } from './state.ts';
+import type { SubscriptionState } from './state.ts';
+
+/** What a merchant is told of a charge before it comes. The plan of the next charge is in the state. */
+
+const DAY_MS = 86_400_000;
+
+export interface ChargeAhead {
+  chargeAt: number;
+  amountMinor: number;
+}
+
+/** Returns the next charge of a date, also that of a pause's end; null if a retry or nothing comes. */
+function chargeAhead(state: SubscriptionState): ChargeAhead | null {
+  const isStopped = state.owed?.retriesStopped === true;
+  const chargeAt = nextDateAt(state) ?? (isStopped ? null : resumeAt(state));
+  return chargeAt === null ? null : { chargeAt, amountMinor: nextAmountMinor(state) };
+}
+
+export interface PlannedNotice {
+  notice: NoticeType;
+  dueAt: number;
+}
+
+/** What the plan depends on, besides the state. */
+export interface PlanFacts {
+  /** When the card of the subscription expires. Null: not before the charge. */
+  readonly cardExpiresAt: number | null;
+  /** The amount of a cycle before the latest transition. Null: the same. */
+  readonly formerAmountMinor: number | null;
+}
+
+type Planned = Pick<SubscriptionState, 'notices' | 'raised'>;
+
+/** Returns the next charge if its notices are not planned yet, or were planned for another payment method; else null. */
+function chargeToPlan(state: SubscriptionState): ChargeAhead | null {
+  const { notices, latest, version } = state;
+  const hasNewMethod = latest.kind === 'method_replaced' && latest.version === version;
+  const charge = chargeAhead(state);
+  const isPlanned = charge && notices && isSame(notices, charge) && !hasNewMethod;
+  return isPlanned ? null : charge;
+}
+
+/** Which facts the plan needs. A renewal of a month needs none, so that it costs no read. */
+export function factsNeeded(
+  state: SubscriptionState,
+  rules: NoticeRules,
+): Record<keyof PlanFacts, boolean> {
+  const { latest, version, raised, terms } = state;
+  const hasRule = (notice: NoticeType) => daysBefore(rules, notice, terms).length > 0;
+  const isEdit = latest.kind === 'edited' && latest.version === version;
+  const hasNewAmount = isEdit && latest.amountMinor !== undefined && raised === undefined;
+  return {
+    cardExpiresAt: chargeToPlan(state) !== null && hasRule('payment_method.expiring'),
+    formerAmountMinor: hasNewAmount && hasRule('subscription.amount_changing'),
+  };
+}
+
+/**
+ * Plans the notices of the next charge if another charge has become the next one. A notice whose instant is over is not
+ * planned. Null if the plan stays.
+ */
+export function planNotices(
+  before: SubscriptionState,
+  rules: NoticeRules,
+  now: number,
+  { cardExpiresAt, formerAmountMinor }: PlanFacts,
+): Planned | null {
+  const raise = raiseBy(before, rules, formerAmountMinor);
+  const state = { ...before, ...raise };
+  const charge = chargeToPlan(state);
+  if (!charge && chargeAhead(state)) return raise;
+  const pending =
+    charge && charge.chargeAt > now ? noticesOf(state, charge, rules, now, cardExpiresAt) : [];
+  if (charge && pending.length > 0) return { ...raise, notices: { ...charge, pending } };
+  return (state.notices ?? null) === null ? raise : { ...raise, notices: null };
+}
+
+/** The first raise since a payment counts: its former amount is the one that the payer knows. Null if there is none. */
+function raiseBy(
+  { raised, terms }: SubscriptionState,
+  rules: NoticeRules,
+  fromMinor: number | null,
+): Planned | null {
+  const isRaise = raised === undefined && fromMinor !== null && terms.amountMinor > fromMinor;
+  const isTold = daysBefore(rules, 'subscription.amount_changing', terms).length > 0;
+  return isRaise && isTold ? { raised: { fromMinor, told: [] } } : null;
+}
+
+const isSame = (one: ChargeAhead, other: ChargeAhead): boolean =>
+  one.chargeAt === other.chargeAt && one.amountMinor === other.amountMinor;
+
+/** Returns the notices of `charge` that are planned at `now`, earliest first. */
+export function noticesOf(
+  state: SubscriptionState,
+  charge: ChargeAhead,
+  rules: NoticeRules,
+  now: number,
+  cardExpiresAt: number | null,
+): PlannedNotice[] {
+  const { status, terms, cyclesCharged } = state;
+  const endsTrial = status === 'TRIALING' || (terms.trial !== null && cyclesCharged === 0);
+  const ofPeriod = endsTrial ? 'subscription.trial_ending' : 'subscription.renewal_upcoming';
+  const misses = cardExpiresAt !== null && cardExpiresAt <= charge.chargeAt;
+  const types: NoticeType[] = misses ? [ofPeriod, 'payment_method.expiring'] : [ofPeriod];
+  const ofDate = types.flatMap((notice) =>
+    instantsBefore(charge, daysBefore(rules, notice, terms))
+      .filter((dueAt) => dueAt > now)
+      .map((dueAt) => ({ notice, dueAt })),
+  );
+  const ofRaise = raiseInstants(state, charge, rules, now).map(
+    (dueAt) => ({ notice: 'subscription.amount_changing', dueAt }) as const,
+  );
+  return [...ofDate, ...ofRaise].toSorted((a, b) => a.dueAt - b.dueAt);
+}
+
+const instantsBefore = ({ chargeAt }: ChargeAhead, days: readonly number[]): number[] =>
+  days.map((count) => chargeAt - count * DAY_MS);
+
+/** An amount that is raised later than the notice would be due is told at once, but once for each charge. */
+function raiseInstants(
+  { raised, terms }: SubscriptionState,
+  charge: ChargeAhead,
+  rules: NoticeRules,
+  now: number,
+): number[] {
+  const { amountMinor } = charge;
+  if (!raised || amountMinor !== terms.amountMinor || amountMinor <= raised.fromMinor) return [];
+  const days = daysBefore(rules, 'subscription.amount_changing', terms);
+  const instants = instantsBefore(charge, days);
+  const later = instants.filter((dueAt) => dueAt > now);
+  const isTold = raised.told.some((told) => isSame(told, charge));
+  return later.length === instants.length || isTold ? later : [now, ...later];
+}
+
+/** Returns the next notice to give; null if there is none, or its charge is not the next one any more. */
+export function nextNotice(state: SubscriptionState): PlannedNotice | null {
+  const { notices } = state;
+  const [first] = notices?.pending ?? [];
+  if (!notices || !first) return null;
+  const charge = chargeAhead(state);
+  return charge && isSame(notices, charge) ? first : null;
+}
+
+/** What the entry of a notice says of it. `missedAt`: when earlier ones had been due, in whose place it is given. */
+export interface DueNotice extends PlannedNotice, ChargeAhead {
+  missedAt?: number[];
+}
+
+/** Returns the notice that is due at `now`. If several of one kind are due, the latest one stands for all. */
+export function dueNotice(state: SubscriptionState, now: number): DueNotice {
+  const first = nextNotice(state);
+  if (!first || !state.notices) throw new Error(`${state.subscriptionId}: no notice is due`);
+  const { chargeAt, amountMinor, pending } = state.notices;
+  const instants = pending
+    .filter(({ notice, dueAt }) => notice === first.notice && dueAt <= now)
+    .map(({ dueAt }) => dueAt);
+  const missedAt = instants.slice(0, -1);
+  return {
+    notice: first.notice,
+    chargeAt,
+    amountMinor,
+    dueAt: instants.at(-1) ?? first.dueAt,
+    ...(missedAt.length > 0 && { missedAt }),
+  };
+}
+
+/** Gives a notice of the next charge. If this charge is due already, the notice is only recorded as missed. */
+export function applyNotice(
+  state: SubscriptionState,
+  { notice, chargeAt, amountMinor, dueAt, missedAt }: DueNotice,
+  now: number,
+): Change {
+  const charge = { chargeAt, amountMinor };
+  const ahead = chargeAhead(state);
+  if (!ahead || !isSame(ahead, charge)) {
+    throw new Error(`${state.subscriptionId}: another charge is the next one`);
+  }
+  const { notices, raised } = state;
+  const isMissed = now >= chargeAt;
+  const isRaise = notice === 'subscription.amount_changing';
+  const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }) };
+  const kind = isMissed ? 'notice_missed' : 'notice_given';
+  const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
+  const patch = {
+    ...(notices && {
+      notices: {
+        ...notices,
+        pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
+      },
+    }),
+    ...(raised && isRaise && { raised: { ...raised, told: [...raised.told, charge] } }),
+  };
+  const change = changed(state, patch, entry);
+  if (isMissed) return change;
+  const event = subscriptionEvent(notice, change.state, now);
+  return { ...change, events: [{ ...event, notice: { ...charge, dueAt } }] };
+}
+
+/** The card has new details, and does not miss the next charge any more. Null if no notice says that it will. */
+export function withdrawExpiring(
+  state: SubscriptionState,
+  cardExpiresAt: number,
+  now: number,
+): Change | null {
+  const { notices } = state;
+  const isExpiring = ({ notice }: PlannedNotice) => notice === 'payment_method.expiring';
+  if (!notices?.pending.some(isExpiring) || cardExpiresAt <= notices.chargeAt) return null;
+  const pending = notices.pending.filter((planned) => !isExpiring(planned));
+  const entry = { at: now, kind: 'details_updated', actor: 'gateway' } as const;
+  return changed(state, { notices: { ...notices, pending } }, entry);
+}
