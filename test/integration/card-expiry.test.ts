@@ -3,8 +3,15 @@ import { MONTHLY } from '../../tools/scripts/client/monthly.ts';
 import { checkoutCommand, newMethodCommand } from '../support/card-tokens.ts';
 import { onDevServer as test } from '../support/environment.ts';
 import { paidOnClock } from '../support/pay-checkout.ts';
+import {
+  active,
+  eventsOf,
+  expectNothingLeft,
+  lastAttempt,
+  onStripeScene,
+} from '../support/stripe-scene.ts';
 
-/** The cards of these tests expire at the end of 12/34. */
+/** The sandbox's cards of these tests expire at the end of 12/34. */
 
 const at = (date: string): number => Date.parse(date);
 
@@ -96,3 +103,44 @@ describe('on a test clock, a card', () => {
     },
   );
 });
+
+onStripeScene(
+  'a card whose new details last until the charge has no notice that it expires, and another one keeps it [D-63, D-50]',
+  async ({ scene }) => {
+    const { env, seller, shop, world } = scene;
+    const made = await active(scene);
+    const { subscriptionId } = made;
+    const newNextPaymentDate = Date.parse('2038-01-31T12:00:00Z');
+    const every = { interval: 'YEAR', intervalCount: 1 };
+    await shop.merchant.post('/subscription/edit', {
+      subscriptionId,
+      newNextPaymentDate,
+      ...every,
+    });
+    const expiring = {
+      notice: 'payment_method.expiring',
+      dueAt: Date.parse('2038-01-01T12:00:00Z'),
+    };
+    const planned = async () => (await env.state(made)).notices?.pending;
+    expect(await planned()).toContainEqual(expiring);
+    const { method } = await lastAttempt(scene, made);
+    const [, paymentMethodId] = method.gatewayMethodId.split('/');
+    const renew = async (expiryYear: number) => {
+      const card = { lastFour: '1881', expiryMonth: 7, expiryYear };
+      await world.control('POST', 'cards', { paymentMethodId, ...card });
+      await seller.settled();
+    };
+    await renew(2037);
+    expect(await planned()).toContainEqual(expiring);
+    await renew(2040);
+    expect(await planned()).not.toContainEqual(expiring);
+    expect((await env.timeline(made)).at(-1)).toMatchObject({ what: 'card details updated' });
+    await env.advance(made.testClockId, '2038-01-30T12:00:00Z');
+    expect((await eventsOf(scene, subscriptionId)).slice(5)).toEqual([
+      'subscription.edited',
+      'subscription.renewal_upcoming',
+      'subscription.renewal_upcoming',
+    ]);
+    await expectNothingLeft(scene);
+  },
+);
