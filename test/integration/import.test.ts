@@ -326,6 +326,27 @@ describe('an import', () => {
     expect(nextPaymentAt(state)).toBe(nextPaymentDate);
   });
 
+  test('plans the notices of the next charge, also that its card expires before [D-63]', async ({
+    env,
+    imports,
+  }) => {
+    const nextPaymentDate = at('2100-01-31T10:00:00Z');
+    const gatewayMethodId = await imports.sandboxMethod();
+    const every = { interval: 'YEAR', intervalCount: 1 };
+    const line = { ...LINE, ...every, importId: 'noticed', nextPaymentDate, gatewayMethodId };
+    const { report } = await imports.run([line], { commit: true });
+    const subscriptionId = report[0]?.subscriptionId ?? '';
+    const { notices } = await env.state({ merchantId: env.merchantId, subscriptionId });
+    expect(notices).toMatchObject({
+      chargeAt: nextPaymentDate,
+      pending: [
+        { notice: 'subscription.renewal_upcoming', dueAt: at('2099-12-22T10:00:00Z') },
+        { notice: 'payment_method.expiring', dueAt: at('2100-01-01T10:00:00Z') },
+        { notice: 'subscription.renewal_upcoming', dueAt: at('2100-01-21T10:00:00Z') },
+      ],
+    });
+  });
+
   test('prints its problems, its summary and the next step, and never a stack trace', async ({
     env,
     imports,
