@@ -21,7 +21,7 @@ import {
 import type { NotMoved, Transition } from '../db/repositories/subscriptions/write-change.ts';
 import { datedAdvice } from '../domain/declines.ts';
 import type { RefusalReason } from '../domain/errors.ts';
-import { withUpdateLink } from '../domain/events.ts';
+import { withCancelUrl, withUpdateLink } from '../domain/events.ts';
 import type { StreamRef } from '../domain/events.ts';
 import type { NoticeRules } from '../domain/notice-rules.ts';
 import type { Settlement } from '../domain/settlement.ts';
@@ -40,7 +40,8 @@ import type { Snapshot } from '../domain/subscription/snapshot.ts';
 import { isBilled, isChargeable, jitterAt } from '../domain/subscription/state.ts';
 import type { ChargeableState, SubscriptionState } from '../domain/subscription/state.ts';
 import { failpoint } from '../runtime/failpoints.ts';
-import { updateMethodLink } from '../runtime/payer-links.ts';
+import { declarationPath, updateMethodLink } from '../runtime/payer-links.ts';
+import type { LinkSettings } from '../runtime/payer-links.ts';
 import { collect, isPayerGone, presentPayerOf } from './charging/charge-exchange.ts';
 import { sendDeadline } from './charging/gateway-exchange.ts';
 import { noticeRulesOf, planFacts } from './charging/notice-plan.ts';
@@ -298,8 +299,8 @@ async function outcomeOf(
 type Planned = Partial<Pick<SubscriptionState, 'jitterMs' | 'jitterFor' | 'notices' | 'raised'>>;
 
 /**
- * Adds what the rules do not know: the plan of the next charge, which is `place`, and the link for another payment method
- * in events of a declined cycle, if the status allows.
+ * Adds what the rules do not know: the plan of the next charge, which is `place`, the page to cancel in notices, and the
+ * link for another payment method in events of a declined cycle, if the status allows.
  */
 async function completeChange(
   { db, links, places }: Pick<ActivityDeps, 'db' | 'links' | 'places'>,
@@ -318,8 +319,12 @@ async function completeChange(
   const linked =
     isDunning && isBilled(state.status)
       ? withUpdateLink(events, updateMethodLink(links, state, Date.now()))
-      : events;
+      : withCancelUrl(events, cancelUrl(links, state));
   return { place, change: { state, events: linked, effects } };
+}
+
+function cancelUrl({ publicUrl }: LinkSettings, { merchantId, subscriptionId }: SubscriptionState) {
+  return `${publicUrl}${declarationPath('cancellation', merchantId)}?reference=${subscriptionId}`;
 }
 
 export interface ChargeObserver {

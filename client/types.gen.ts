@@ -2549,7 +2549,7 @@ export type SubscriptionEvent = {
         cancelAt?: number | null;
     };
     /**
-     * The charge that is to come. Only in subscription.renewal_upcoming, subscription.trial_ending, subscription.amount_changing and payment_method.expiring, like the following two fields.
+     * The charge that is to come. Only in subscription.renewal_upcoming, subscription.trial_ending, subscription.amount_changing and payment_method.expiring, like the following three fields.
      */
     noticeOf?: {
         /**
@@ -2573,6 +2573,10 @@ export type SubscriptionEvent = {
      * How much later it was given, in ms: more than some seconds after an outage.
      */
     lateMs?: number;
+    /**
+     * Page on which the payer cancels without login, for example in your mail.
+     */
+    cancelUrl?: string;
     /**
      * Page where the payer replaces the payment method. After the errorCode authentication_required, the payer can also confirm the payment with the bank there, and so pay it with the same card. The link works for 30 days. Only in events about a declined cycle, while the subscription is TRIALING, ACTIVE or UNPAID.
      */

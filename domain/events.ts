@@ -120,7 +120,13 @@ export interface SubscriptionEventDraft {
   /** Only for a change that a command made without a change of the status. */
   changes?: ChangedTerms;
   /** Only for a notice: the charge that it tells of, and when the notice was due. */
-  notice?: { chargeAt: number; amountMinor: number; dueAt: number };
+  notice?: {
+    chargeAt: number;
+    amountMinor: number;
+    dueAt: number;
+    /** The page on which the payer cancels without login. The activity that stores the event adds it. */
+    cancelUrl?: string;
+  };
 }
 
 /** The new values of what a command changed. */
@@ -350,11 +356,16 @@ export function subscriptionEventBody(
 }
 
 function shownNotice(
-  { chargeAt, amountMinor, dueAt }: NonNullable<SubscriptionEventDraft['notice']>,
+  { chargeAt, amountMinor, dueAt, cancelUrl }: NonNullable<SubscriptionEventDraft['notice']>,
   { at, currency }: SubscriptionEventDraft,
 ) {
   const noticeOf = { date: chargeAt, amount: amountMinor, currency };
-  return { noticeOf, dueAt, lateMs: Math.max(0, at - dueAt) };
+  return {
+    noticeOf,
+    dueAt,
+    lateMs: Math.max(0, at - dueAt),
+    ...(cancelUrl !== undefined && { cancelUrl }),
+  };
 }
 
 function shownChanges({ amountMinor, nextPaymentAt, every, ...rest }: ChangedTerms) {
@@ -391,3 +402,11 @@ export function withUpdateLink(drafts: readonly EventDraft[], link: string): Eve
       : { ...draft, dunning: add(draft.dunning) };
   });
 }
+
+/** Returns the drafts, with `cancelUrl` added to each notice. */
+export const withCancelUrl = (drafts: readonly EventDraft[], cancelUrl: string): EventDraft[] =>
+  drafts.map((draft) =>
+    'notice' in draft && draft.notice
+      ? { ...draft, notice: { ...draft.notice, cancelUrl } }
+      : draft,
+  );

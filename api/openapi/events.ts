@@ -225,12 +225,13 @@ const SubscriptionEvent = z.object({
       currency: currencyCode,
     }),
     'The charge that is to come. Only in subscription.renewal_upcoming, subscription.trial_ending, ' +
-      'subscription.amount_changing and payment_method.expiring, like the following two fields.',
+      'subscription.amount_changing and payment_method.expiring, like the following three fields.',
   ),
   dueAt: added(epochMs('When this notice was due.')),
   lateMs: added(
     count('How much later it was given, in ms: more than some seconds after an outage.'),
   ),
+  cancelUrl: added(url('Page on which the payer cancels without login, for example in your mail.')),
   updatePaymentMethodLink: updateLink,
   receiptId: z
     .string()

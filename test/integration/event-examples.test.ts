@@ -41,6 +41,9 @@ type Event = Record<string, unknown>;
 /** The token of a link to a hosted page, which differs from run to run. */
 const LINK_TOKEN = /(?<=\/update-method\/).+$/;
 
+/** An id, also one in a URL. */
+const IDS = /\b([a-z]{2,3})_[0-9A-Za-z]{22,24}\b/g;
+
 /** Replaces the ids, which differ from run to run, by ids that count the records of each kind. */
 function withFixedIds(events: readonly Event[]): Event[] {
   const fixed = new Map<string, string>();
@@ -56,9 +59,7 @@ function withFixedIds(events: readonly Event[]): Event[] {
     if (typeof value === 'string' && LINK_TOKEN.test(value)) {
       return value.replace(LINK_TOKEN, 'eyJ2IjoxfQ.c2lnbmF0dXJl');
     }
-    const prefix =
-      typeof value === 'string' ? /^([a-z]{2,3})_[0-9A-Za-z]{22,24}$/.exec(value) : null;
-    return prefix ? replace(value as string, prefix[1]!) : value;
+    return typeof value === 'string' ? value.replaceAll(IDS, replace) : value;
   }) as Event[];
 }
 

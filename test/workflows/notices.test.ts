@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import type { Activities } from '../../activities/index.ts';
 import { command } from '../support/command.ts';
 import { onTimeSkippingServerWith } from '../support/environment.ts';
+import { LINKS } from '../support/links.ts';
 import { payCheckout } from '../support/pay-checkout.ts';
 
 const DAY = 86_400_000;
@@ -66,8 +67,10 @@ test('two years of a yearly subscription have each notice once, also if the answ
     'subscription.cycle_charged',
     'subscription.ended',
   ]);
-  const notices = events.flatMap(({ noticeOf, dueAt, lateMs, eventTime }) => {
+  const cancelUrl = `${LINKS.publicUrl}/m/${env.merchantId}/cancel?reference=${ref.subscriptionId}`;
+  const notices = events.flatMap(({ noticeOf, dueAt, lateMs, eventTime, ...rest }) => {
     if (noticeOf === undefined) return [];
+    expect(rest).toMatchObject({ cancelUrl });
     const { date, amount } = noticeOf as { date: number; amount: number };
     expect(lateMs).toBe(Math.max(0, Number(eventTime) - Number(dueAt)));
     expect(Number(lateMs)).toBeLessThan(DAY);
