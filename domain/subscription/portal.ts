@@ -11,18 +11,21 @@ export const DEFAULT_PORTAL: readonly PortalRight[] = ['card'];
 export const PORTAL_ACTIONS = ['cancel', 'keep', 'pause', 'resume'] as const;
 export type PortalAction = (typeof PORTAL_ACTIONS)[number];
 
+/** A payer pauses only what is paid, so that a pause puts off no charge that is due. */
 export function allowedActions(
   state: SubscriptionState,
   rights: readonly PortalRight[],
+  nowAt: number,
 ): PortalAction[] {
-  const { status } = state;
+  const { status, owed, openAttempt, currentPeriodEndAt } = state;
   const isCancelled = cancelAt(state) !== null;
   const isLiving = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(status);
+  const isPaid = owed === null && openAttempt === null && (currentPeriodEndAt ?? 0) > nowAt;
   const isOpen = isLiving || status === 'PAUSED';
   const allowed: Record<PortalAction, boolean> = {
     cancel: rights.includes('cancel') && isOpen && !isCancelled,
     keep: rights.includes('cancel') && isCancelled,
-    pause: rights.includes('pause') && isLiving && !isCancelled,
+    pause: rights.includes('pause') && isLiving && isPaid && !isCancelled,
     resume: rights.includes('pause') && status === 'PAUSED' && !isCancelled,
   };
   return PORTAL_ACTIONS.filter((action) => allowed[action]);
@@ -37,8 +40,12 @@ function resumedAt({ currentPeriodEndAt }: SubscriptionState, nowAt: number): nu
 }
 
 /** Returns when a cancellation by the payer ends the subscription; null: at once. */
-export function cancelledAt({ status, currentPeriodEndAt }: SubscriptionState): number | null {
-  return status === 'UNPAID' ? null : currentPeriodEndAt;
+export function cancelledAt(
+  { status, currentPeriodEndAt }: SubscriptionState,
+  nowAt: number,
+): number | null {
+  const isOver = status === 'UNPAID' || (currentPeriodEndAt ?? 0) <= nowAt;
+  return isOver ? null : currentPeriodEndAt;
 }
 
 export function portalCommand(
@@ -54,7 +61,7 @@ export function portalCommand(
         ...order,
         kind: 'cancel',
         reason: 'cancelled',
-        ...(cancelledAt(state) !== null && { atPeriodEnd: true }),
+        ...(state.status !== 'UNPAID' && { atPeriodEnd: true }),
       };
     case 'keep':
       return { ...order, kind: 'resume' };

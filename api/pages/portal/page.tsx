@@ -14,6 +14,12 @@ import { cardText, nextPaymentRows, productText } from '../shared/receipt.ts';
 import { OwnForm, RowList } from '../shared/views.tsx';
 import type { ListRow } from '../shared/views.tsx';
 
+/** `nowAt`: by the test clock of the subscription, if it has one. */
+export interface ShownSubscription {
+  readonly subscription: SubscriptionView;
+  readonly nowAt: number;
+}
+
 export interface PortalProps {
   readonly language: Language;
   readonly merchantName: string;
@@ -21,7 +27,7 @@ export interface PortalProps {
   readonly home: string;
   readonly formToken: string;
   readonly returnUrl: string | null;
-  readonly subscriptions: readonly SubscriptionView[];
+  readonly subscriptions: readonly ShownSubscription[];
   readonly payments: readonly IntentRecord[];
   /** Returns the link on which the payer replaces the card of a subscription. */
   readonly cardLink: (subscription: SubscriptionView) => string;
@@ -41,8 +47,8 @@ export function PortalPage(props: PortalProps) {
     <>
       <h1>{say('portalTitle', { name })}</h1>
       {subscriptions.length === 0 && <p>{say('noSubscription')}</p>}
-      {subscriptions.map((subscription) => (
-        <Subscription {...props} subscription={subscription} />
+      {subscriptions.map((shown) => (
+        <Subscription {...props} {...shown} />
       ))}
       {payments.length > 0 && (
         <section class="card">
@@ -71,12 +77,12 @@ export function PortalPage(props: PortalProps) {
   );
 }
 
-function Subscription(props: PortalProps & { subscription: SubscriptionView }) {
-  const { language, home, formToken, rights, cardLink, subscription } = props;
+function Subscription(props: PortalProps & ShownSubscription) {
+  const { language, home, formToken, rights, cardLink, subscription, nowAt } = props;
   const { say, quote } = language;
   const { state } = subscription;
   const name = productText(subscription).productName;
-  const actions = allowedActions(state, rights);
+  const actions = allowedActions(state, rights, nowAt);
   return (
     <section class="card">
       <h2 dir="auto">{name === null ? say('subscription') : quote(name)}</h2>

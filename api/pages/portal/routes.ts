@@ -4,7 +4,7 @@ import { businessNow } from '../../../db/repositories/subscriptions/business-tim
 import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/row.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { base62 } from '../../../domain/ids.ts';
+import { base62, isId } from '../../../domain/ids.ts';
 import {
   allowedActions,
   cancelledAt,
@@ -24,11 +24,14 @@ import { seeOther, sendPage } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { paymentReceipt } from '../shared/receipt.ts';
 import { ACTION_TEXTS, PortalPage } from './page.tsx';
+import type { ShownSubscription } from './page.tsx';
 import { portalSessions } from './session.ts';
 import type { OpenedPortal } from './session.ts';
 
 /** Newest subscriptions and payments on the page. */
 const SHOWN_MOST = 50;
+
+const BEGUN = ['TRIALING', 'ACTIVE', 'UNPAID', 'PAUSED', 'ENDED'] as const;
 
 const HOME = portalPath(':token');
 
@@ -52,7 +55,8 @@ export function portalRoutes(routes: PageRoutes): void {
     if (opened === null) return;
     const { session, merchant, language, home } = opened;
     const { merchantId, customerId } = session;
-    const paid = await findPaid(deps.db, { merchantId, intentId: pathParam(ctx, 'intent') });
+    const intentId = pathParam(ctx, 'intent');
+    const paid = isId('in', intentId) ? await findPaid(deps.db, { merchantId, intentId }) : null;
     if (paid?.customerId !== customerId) return sendPage(deps, ctx, unknownPage(language));
     const { name } = merchant;
     const purchase = { productName: paid.description, merchantName: name };
@@ -64,11 +68,13 @@ export function portalRoutes(routes: PageRoutes): void {
   /** The one step before a cancellation. */
   router.get(`${HOME}/:subscription/cancel`, async (ctx) => {
     const opened = await open(ctx);
-    const subscription = opened && (await subscriptionIn(deps, ctx, opened));
-    if (!opened || !subscription) return;
+    const shown = opened && (await subscriptionIn(deps, ctx, opened));
+    if (!opened || !shown) return;
     const { language, home, session } = opened;
     const { say, date } = language;
-    const endAt = cancelledAt(subscription.state);
+    const { subscription, nowAt } = shown;
+    if (!isAllowed(opened, shown, 'cancel')) return seeOther(ctx, home);
+    const endAt = cancelledAt(subscription.state, nowAt);
     const page = confirmPage({ ...deps, language }, 200, session.id, {
       title: say(ACTION_TEXTS.cancel),
       text: endAt === null ? say('endsAtOnce') : say('endsThen', { date: date(endAt) }),
@@ -82,28 +88,35 @@ export function portalRoutes(routes: PageRoutes): void {
   for (const action of PORTAL_ACTIONS) {
     router.post(`${HOME}/:subscription/${action}`, async (ctx) => {
       const opened = await openForm(ctx);
-      const subscription = opened && (await subscriptionIn(deps, ctx, opened));
-      if (!opened || !subscription) return;
-      await execute(deps, opened, subscription, action);
+      const shown = opened && (await subscriptionIn(deps, ctx, opened));
+      if (!opened || !shown) return;
+      if (isAllowed(opened, shown, action)) await execute(deps, opened, shown, action);
+      // Else the page shows how things stand by now.
       seeOther(ctx, opened.home);
     });
   }
 }
 
-/** Does nothing that the merchant, or the status by now, does not allow: then the page shows how things stand. */
+function isAllowed(
+  { merchant }: OpenedPortal,
+  { subscription, nowAt }: ShownSubscription,
+  action: PortalAction,
+): boolean {
+  const rights = merchant.settings.portal ?? DEFAULT_PORTAL;
+  return allowedActions(subscription.state, rights, nowAt).includes(action);
+}
+
 async function execute(
-  { db, now, sessionKey, workflows }: ApiDeps,
-  { session, merchant }: OpenedPortal,
-  { state }: SubscriptionView,
+  { sessionKey, workflows }: ApiDeps,
+  { session }: OpenedPortal,
+  { subscription: { state }, nowAt }: ShownSubscription,
   action: PortalAction,
 ): Promise<void> {
-  if (!allowedActions(state, merchant.settings.portal ?? DEFAULT_PORTAL).includes(action)) return;
   const { merchantId, subscriptionId, version } = state;
   const ref = { merchantId, subscriptionId };
   // A second click repeats the command of the first.
   const said = `portal:${session.id}:${subscriptionId}:${action}:${version}`;
   const commandId = `cmd_${base62(sign(sessionKey, said).subarray(0, 16), 22)}`;
-  const nowAt = await businessNow(db, ref, now());
   const answer = await workflows.execute(ref, portalCommand(action, state, commandId, nowAt));
   if (answer.kind === 'pending') throw new DomainError('service_unavailable');
 }
@@ -113,12 +126,23 @@ async function subscriptionIn(
   deps: ApiDeps,
   ctx: Context,
   { session, language }: OpenedPortal,
-): Promise<SubscriptionView | null> {
+): Promise<ShownSubscription | null> {
   const id = pathParam(ctx, 'subscription');
   const subscription = await findSubscription(deps.db, session.merchantId, id);
-  if (subscription?.customerId === session.customerId) return subscription;
+  if (subscription?.customerId === session.customerId) return shownOf(deps, subscription);
   sendPage(deps, ctx, unknownPage(language));
   return null;
+}
+
+async function shownOf(
+  { db, now }: ApiDeps,
+  subscription: SubscriptionView,
+): Promise<ShownSubscription> {
+  const { state, testClockId } = subscription;
+  return {
+    subscription,
+    nowAt: testClockId === null ? now() : await businessNow(db, state, now()),
+  };
 }
 
 async function homePage(deps: ApiDeps, opened: OpenedPortal): Promise<Page> {
@@ -127,9 +151,11 @@ async function homePage(deps: ApiDeps, opened: OpenedPortal): Promise<Page> {
   const newest = { merchantId, limit: SHOWN_MOST };
   const nowAt = deps.now();
   const [subscriptions, payments] = await Promise.all([
-    listSubscriptions(deps.db, newest, { customerId }),
+    listSubscriptions(deps.db, newest, { customerId, status: BEGUN }),
     listIntents(deps.db, { ...newest, sort: 'settledAt' }, { customerId }, nowAt),
   ]);
+  // A checkout that was never paid is none of the payer's subscriptions.
+  const begun = subscriptions.filter(({ state }) => state.anchorAt !== null);
   const content = PortalPage({
     language,
     merchantName: merchant.name,
@@ -137,7 +163,7 @@ async function homePage(deps: ApiDeps, opened: OpenedPortal): Promise<Page> {
     home,
     formToken: formToken(deps.sessionKey, session.id),
     returnUrl: session.returnUrl,
-    subscriptions: subscriptions.filter(({ status }) => status !== 'CREATED'),
+    subscriptions: await Promise.all(begun.map((each) => shownOf(deps, each))),
     payments,
     cardLink: ({ state }) => updateMethodLink(deps, state, nowAt),
   });

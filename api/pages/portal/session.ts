@@ -37,6 +37,19 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
     return found && { ...found, language, home: portalPath(token) };
   };
 
+  const browserOf = (ctx: Context): string | null => {
+    const browser = ctx.cookies.get(COOKIE) ?? '';
+    return RANDOM_TOKEN.test(browser) ? browser : null;
+  };
+
+  /** Returns the id of a browser that has none yet. */
+  const newBrowser = (ctx: Context, { session, home }: OpenedPortal): string => {
+    const value = randomToken(random);
+    const lifetimeMs = Math.max(0, session.expiresAt - now());
+    setCookie(ctx, publicUrl, { name: COOKIE, value, path: home, lifetimeMs });
+    return value;
+  };
+
   const isOwn = (ctx: Context, { session }: OpenedPortal, form: URLSearchParams): boolean => {
     const expected = { publicUrl, token: formToken(sessionKey, session.id) };
     return isOwnForm(ctx, expected, form.get('form_token') ?? '');
@@ -55,18 +68,21 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
     const { say } = language;
     const { name } = merchant;
     const isLive = session.expiresAt > now();
-    const browser = ctx.cookies.get(COOKIE) ?? '';
-    if (isLive && session.browserHash?.equals(hashToken(browser))) return found;
+    const browser = browserOf(ctx);
+    const isOwner = browser !== null && session.browserHash?.equals(hashToken(browser));
+    if (isLive && isOwner) return found;
+    const isUnused = isLive && session.browserHash === null;
+    // Before the button, so that a second click is of the same browser.
+    if (isUnused && browser === null) newBrowser(ctx, found);
     const expired = { title: say('expiredTitle'), texts: [say('askMerchant', { name })] };
-    const page =
-      isLive && session.browserHash === null
-        ? confirmPage({ sessionKey, language }, 200, session.id, {
-            title: say('portalTitle', { name }),
-            text: say('portalOpensHere'),
-            button: say('continue'),
-            action: home,
-          })
-        : endPage(language, 410, expired, { name, url: session.returnUrl });
+    const page = isUnused
+      ? confirmPage({ sessionKey, language }, 200, session.id, {
+          title: say('portalTitle', { name }),
+          text: say('portalOpensHere', { time: language.time(session.expiresAt) }),
+          button: say('continue'),
+          action: home,
+        })
+      : endPage(language, 410, expired, { name, url: session.returnUrl });
     sendPage(deps, ctx, page);
     return null;
   };
@@ -85,13 +101,8 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
       const found = await find(ctx);
       if (found === null) return null;
       if (!isOwn(ctx, found, form)) return refuse(ctx, found);
-      const { session, home } = found;
-      if (session.browserHash !== null) return found;
-      const browser = randomToken(random);
-      const nowAt = now();
-      await claimPortalSession(db, session, hashToken(browser), nowAt);
-      const lifetimeMs = Math.max(0, session.expiresAt - nowAt);
-      setCookie(ctx, publicUrl, { name: COOKIE, value: browser, path: home, lifetimeMs });
+      const browser = browserOf(ctx) ?? newBrowser(ctx, found);
+      await claimPortalSession(db, found.session, hashToken(browser), now());
       return found;
     },
   };

@@ -5,7 +5,7 @@ import { subscriptionCommands } from '../../../db/schema/subscriptions.ts';
 import { test } from '../../support/api-environment.ts';
 import type { ApiEnvironment } from '../../support/api-environment.ts';
 import { eventsOf } from '../../support/fixtures/events.ts';
-import { createSubscription } from '../../support/fixtures/subscriptions.ts';
+import { createSubscription, subscriptionIn } from '../../support/fixtures/subscriptions.ts';
 import { createClock } from '../../support/fixtures/test-clocks.ts';
 import { linesOf, spaced } from '../../support/hosted-pages/page-text.ts';
 import { openPortal } from '../../support/hosted-pages/portal.ts';
@@ -38,9 +38,13 @@ const buttonsOf = ({ text }: { text: string }) =>
 describe('the link to a payer’s own page [D-62]', () => {
   test('opens by one button in one browser, for an hour', async ({ api }) => {
     const { customerId } = await paid(api);
-    const { path, first, taken, look, expiresAt } = await openPortal(api, customerId);
+    const { path, first, taken, click, look, expiresAt } = await openPortal(api, customerId);
     expect(headingOf(first)).toBe('Your subscriptions with Acme Ltd');
-    expect(first.text).toContain('The page opens in this browser only, for one hour.');
+    const until = new Date(expiresAt).toISOString().slice(11, 16);
+    expect(spaced(first.text)).toContain(
+      `The page opens in this browser only, until ${until} (UTC).`,
+    );
+    expectSeeOther(await click(), path);
     expectSeeOther(taken, path);
     expect(expiresAt - Date.now()).toBeGreaterThan(3_590_000);
     expect((await look()).status).toBe(200);
@@ -145,6 +149,22 @@ describe('a payer’s own page [D-62]', () => {
     expect(commands).toHaveLength(5);
   });
 
+  test('has no pause for a payment that is due, and no cancellation of what has ended', async ({
+    api,
+  }) => {
+    await allow(api);
+    const { subscriptionId } = await subscriptionIn(api, 'UNPAID');
+    const { customerId } = await read(api, subscriptionId);
+    const { look, press } = await openPortal(api, String(customerId));
+    expect(buttonsOf(await look())).not.toContain('Pause subscription');
+    await press(`/${subscriptionId}/pause`);
+    expect(await read(api, subscriptionId)).toMatchObject({ status: 'UNPAID' });
+    expect(spaced((await look(`/${subscriptionId}/cancel`)).text)).toContain('It ends at once,');
+    await press(`/${subscriptionId}/cancel`);
+    expect(await read(api, subscriptionId)).toMatchObject({ status: 'ENDED' });
+    expectSeeOther(await look(`/${subscriptionId}/cancel`), expect.any(String) as string);
+  });
+
   test('opens and changes nothing of another customer', async ({ api }) => {
     await allow(api);
     const mine = await paid(api);
@@ -154,6 +174,7 @@ describe('a payer’s own page [D-62]', () => {
     const [, receiptAt = ''] =
       /href="[^"]*(\/receipt\/in_\w+)"/.exec((await theirs.look()).text) ?? [];
     expect((await look(receiptAt)).status).toBe(404);
+    expect((await look('/receipt/%00')).status).toBe(404);
     expect((await look(`/${other.subscriptionId}/cancel`)).status).toBe(404);
     expect((await press(`/${other.subscriptionId}/cancel`)).status).toBe(404);
     expect(await read(api, other.subscriptionId)).not.toHaveProperty('cancelAt');

@@ -15,15 +15,18 @@ export async function openPortal(
   const language = { 'accept-language': locale };
   const first = await browse(api, path, { headers: language });
   const form_token = tokenOf(first);
-  const taken = await postForm(api, path, { form_token }, language);
-  const cookie = String(taken.headers['set-cookie']).split(';')[0] ?? '';
+  const cookie = String(first.headers['set-cookie']).split(';')[0] ?? '';
   const headers = { ...language, cookie };
+  const click = () => postForm(api, path, { form_token }, headers);
+  const taken = await click();
   const look = (at = '') => browse(api, path + at, { headers });
   return {
     path,
     expiresAt,
     first,
     taken,
+    /** Presses the button of the first page again. */
+    click,
     look,
     /** Sends the form of a button. */
     press: (at: string) => postForm(api, path + at, { form_token }, headers),

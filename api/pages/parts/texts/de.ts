@@ -97,7 +97,7 @@ export const de: Texts = {
   badForm: 'Gehen Sie zurück und versuchen Sie es erneut. Es wurde nichts abgebucht.',
   tooManyTitle: 'Zu viele Versuche',
   tooMany:
-    'Aus Ihrem Netz gab es zu viele Versuche. Es wurde nichts abgebucht. Sie können es in {minutes} noch einmal versuchen, um {time}.',
+    'Von Ihrem Netz aus gab es zu viele Versuche. Dieser hatte keine Wirkung. Sie können es in {minutes} noch einmal versuchen, um {time}.',
   unavailableTitle: 'Einen Moment bitte',
   unavailable:
     'Wir können diese Seite gerade nicht anzeigen. Es ist nichts verloren: Laden Sie sie gleich neu, dann sehen Sie den aktuellen Stand. Es wird nicht doppelt abgebucht.',
@@ -233,7 +233,7 @@ export const de: Texts = {
   ordinaryCancellation: 'Ordentliche Kündigung',
   forCause: 'Außerordentliche Kündigung aus wichtigem Grund',
   cause: 'Kündigungsgrund',
-  reasonMissing: 'Geben Sie den Kündigungsgrund ein.',
+  reasonMissing: 'Geben Sie den Kündigungsgrund ein, mit höchstens 1000 Zeichen.',
   endOn: 'Ende des Vertrags',
   endOnHint: 'Lassen Sie das Feld leer für den frühestmöglichen Zeitpunkt.',
   endOnWrong: 'Geben Sie ein Datum ein, zum Beispiel 2027-03-31.',
@@ -253,7 +253,7 @@ export const de: Texts = {
   iWithdraw: 'Ich widerrufe diesen Vertrag.',
 
   portalTitle: 'Ihre Abonnements bei {name}',
-  portalOpensHere: 'Die Seite öffnet sich nur in diesem Browser, für eine Stunde.',
+  portalOpensHere: 'Die Seite öffnet sich nur in diesem Browser, bis {time}.',
   noSubscription: 'Es gibt kein Abonnement.',
   yourPayments: 'Ihre Zahlungen',
   cancelSubscription: 'Abonnement kündigen',

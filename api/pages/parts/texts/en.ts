@@ -97,7 +97,7 @@ export const en = {
   badForm: 'Go back and try again. Nothing was charged.',
   tooManyTitle: 'Too many tries',
   tooMany:
-    'Too many tries were made from your network. Nothing was charged. You can try again in {minutes}, at {time}.',
+    'Too many tries were made from your network. This one had no effect. You can try again in {minutes}, at {time}.',
   unavailableTitle: 'Just a moment',
   unavailable:
     'We cannot show this page right now. Nothing is lost: reload it in a moment, and you will see how things stand. You will not be charged twice.',
@@ -234,7 +234,7 @@ export const en = {
   ordinaryCancellation: 'Ordinary cancellation',
   forCause: 'Cancellation for good cause',
   cause: 'Good cause',
-  reasonMissing: 'Enter the good cause.',
+  reasonMissing: 'Enter the good cause, in at most 1,000 characters.',
   endOn: 'End of the contract',
   endOnHint: 'Leave it empty for the earliest possible date.',
   endOnWrong: 'Enter a date, such as 2027-03-31.',
@@ -255,7 +255,7 @@ export const en = {
 
   // Payer's own page
   portalTitle: 'Your subscriptions with {name}',
-  portalOpensHere: 'The page opens in this browser only, for one hour.',
+  portalOpensHere: 'The page opens in this browser only, until {time}.',
   noSubscription: 'There is no subscription.',
   yourPayments: 'Your payments',
   cancelSubscription: 'Cancel subscription',

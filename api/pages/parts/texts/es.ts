@@ -94,7 +94,7 @@ export const es: Texts = {
   badForm: 'Vuelva atrás e inténtelo de nuevo. No se ha cobrado nada.',
   tooManyTitle: 'Demasiados intentos',
   tooMany:
-    'Desde su red se han hecho demasiados intentos. No se ha cobrado nada. Podrá intentarlo de nuevo dentro de {minutes}, a las {time}.',
+    'Desde su red se han hecho demasiados intentos. Este no ha tenido efecto. Podrá intentarlo de nuevo dentro de {minutes}, a las {time}.',
   unavailableTitle: 'Un momento',
   unavailable:
     'Ahora mismo no podemos mostrar esta página. No se ha perdido nada: actualícela en un momento y verá la situación. No se le cobrará dos veces.',
@@ -227,7 +227,7 @@ export const es: Texts = {
   ordinaryCancellation: 'Cancelación ordinaria',
   forCause: 'Cancelación por causa justificada',
   cause: 'Causa',
-  reasonMissing: 'Introduzca la causa.',
+  reasonMissing: 'Introduzca la causa, con un máximo de 1000 caracteres.',
   endOn: 'Fin del contrato',
   endOnHint: 'Déjelo vacío para la fecha más próxima posible.',
   endOnWrong: 'Introduzca una fecha, por ejemplo 2027-03-31.',
@@ -246,8 +246,8 @@ export const es: Texts = {
   iCancelForCause: 'Cancelo este contrato por causa justificada.',
   iWithdraw: 'Desisto de este contrato.',
 
-  portalTitle: 'Sus suscripciones con {name}',
-  portalOpensHere: 'La página se abre solo en este navegador, durante una hora.',
+  portalTitle: 'Sus suscripciones en {name}',
+  portalOpensHere: 'La página se abre solo en este navegador, hasta las {time}.',
   noSubscription: 'No hay ninguna suscripción.',
   yourPayments: 'Sus pagos',
   cancelSubscription: 'Cancelar la suscripción',

@@ -95,7 +95,7 @@ export const fr: Texts = {
   badForm: 'Revenez en arrière et réessayez. Rien n’a été débité.',
   tooManyTitle: 'Trop de tentatives',
   tooMany:
-    'Trop de tentatives ont été faites depuis votre réseau. Rien n’a été débité. Vous pourrez réessayer dans {minutes}, à {time}.',
+    'Trop de tentatives ont été faites depuis votre réseau. Celle-ci est restée sans effet. Vous pourrez réessayer dans {minutes}, à {time}.',
   unavailableTitle: 'Un instant',
   unavailable:
     'Nous ne pouvons pas afficher cette page pour le moment. Rien n’est perdu : rechargez-la dans un instant et vous verrez où vous en êtes. Vous ne serez pas débité deux fois.',
@@ -219,7 +219,7 @@ export const fr: Texts = {
   bankAsks: 'Votre banque vous demande de confirmer le paiement. Vous reviendrez ensuite ici.',
   orAnotherCard: 'Ou utilisez une autre carte :',
 
-  cancelContract: 'Résilier un contrat avec {name}',
+  cancelContract: 'Résilier un contrat conclu avec {name}',
   withdrawHere: 'Se rétracter d’un contrat avec {name}',
   noAccountNeeded:
     'Aucun compte n’est nécessaire. {name} reçoit votre déclaration avec la date et l’heure.',
@@ -230,7 +230,7 @@ export const fr: Texts = {
   ordinaryCancellation: 'Résiliation ordinaire',
   forCause: 'Résiliation pour motif légitime',
   cause: 'Motif',
-  reasonMissing: 'Saisissez le motif.',
+  reasonMissing: 'Saisissez le motif, en 1 000 caractères au plus.',
   endOn: 'Fin du contrat',
   endOnHint: 'Laissez ce champ vide pour la date la plus proche possible.',
   endOnWrong: 'Saisissez une date, par exemple 2027-03-31.',
@@ -250,7 +250,7 @@ export const fr: Texts = {
   iWithdraw: 'Je me rétracte de ce contrat.',
 
   portalTitle: 'Vos abonnements chez {name}',
-  portalOpensHere: 'La page ne s’ouvre que dans ce navigateur, pendant une heure.',
+  portalOpensHere: 'La page ne s’ouvre que dans ce navigateur, jusqu’à {time}.',
   noSubscription: 'Il n’y a pas d’abonnement.',
   yourPayments: 'Vos paiements',
   cancelSubscription: 'Résilier l’abonnement',
@@ -259,6 +259,6 @@ export const fr: Texts = {
   resumeSubscription: 'Reprendre l’abonnement',
   endsOn: 'Prend fin le',
   endsThen:
-    'Il prend fin le {date} et rien ne sera plus débité. Vous pouvez changer d’avis jusque-là.',
-  endsAtOnce: 'Il prend fin immédiatement et rien ne sera plus débité.',
+    'Il prend fin le {date} et plus rien ne sera débité. Vous pouvez changer d’avis jusque-là.',
+  endsAtOnce: 'Il prend fin immédiatement et plus rien ne sera débité.',
 };

@@ -93,7 +93,7 @@ export const it: Texts = {
   badForm: 'Torni indietro e riprovi. Non è stato addebitato nulla.',
   tooManyTitle: 'Troppi tentativi',
   tooMany:
-    'Dalla Sua rete sono stati fatti troppi tentativi. Non è stato addebitato nulla. Potrà riprovare tra {minutes}, alle {time}.',
+    'Dalla Sua rete sono stati fatti troppi tentativi. Questo non ha avuto effetto. Potrà riprovare tra {minutes}, alle {time}.',
   unavailableTitle: 'Un momento',
   unavailable:
     'In questo momento non possiamo mostrare la pagina. Nulla è andato perso: la ricarichi tra un momento e vedrà la situazione. L’importo non sarà addebitato due volte.',
@@ -227,7 +227,7 @@ export const it: Texts = {
   ordinaryCancellation: 'Disdetta ordinaria',
   forCause: 'Disdetta per giusta causa',
   cause: 'Giusta causa',
-  reasonMissing: 'Inserisca la giusta causa.',
+  reasonMissing: 'Inserisca la giusta causa, con al massimo 1000 caratteri.',
   endOn: 'Fine del contratto',
   endOnHint: 'Lasci vuoto per la prima data possibile.',
   endOnWrong: 'Inserisca una data, per esempio 2027-03-31.',
@@ -247,7 +247,7 @@ export const it: Texts = {
   iWithdraw: 'Recedo da questo contratto.',
 
   portalTitle: 'I Suoi abbonamenti con {name}',
-  portalOpensHere: 'La pagina si apre solo in questo browser, per un’ora.',
+  portalOpensHere: 'La pagina si apre solo in questo browser, fino alle {time}.',
   noSubscription: 'Non c’è alcun abbonamento.',
   yourPayments: 'I Suoi pagamenti',
   cancelSubscription: 'Disdire l’abbonamento',

@@ -91,7 +91,7 @@ export const ja: Texts = {
   badForm: '前のページに戻って、もう一度お試しください。請求は発生していません。',
   tooManyTitle: '試行回数が多すぎます',
   tooMany:
-    'お使いのネットワークからの試行回数が多すぎます。請求は発生していません。{minutes}後、{time}に、もう一度お試しください。',
+    'お使いのネットワークからの試行回数が多すぎます。今回の操作は反映されていません。{minutes}後、{time}に、もう一度お試しください。',
   unavailableTitle: '少々お待ちください',
   unavailable:
     '現在このページを表示できません。失われた情報はありません。しばらくしてから再読み込みすると、現在の状況をご確認いただけます。二重に請求されることはありません。',
@@ -226,7 +226,7 @@ export const ja: Texts = {
   ordinaryCancellation: '通常の解約',
   forCause: '正当な理由による解約',
   cause: '理由',
-  reasonMissing: '理由を入力してください。',
+  reasonMissing: '理由を1000文字以内で入力してください。',
   endOn: '契約の終了日',
   endOnHint: '空欄の場合は、最も早い日となります。',
   endOnWrong: '日付を入力してください（例：2027-03-31）。',
@@ -246,7 +246,7 @@ export const ja: Texts = {
   iWithdraw: 'この契約の申込みを撤回します。',
 
   portalTitle: '{name}の定期購入',
-  portalOpensHere: 'このページは、このブラウザでのみ1時間開けます。',
+  portalOpensHere: 'このページは、このブラウザでのみ{time}まで開けます。',
   noSubscription: '定期購入はありません。',
   yourPayments: 'お支払いの履歴',
   cancelSubscription: '定期購入を解約する',

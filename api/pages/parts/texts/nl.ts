@@ -94,7 +94,7 @@ export const nl: Texts = {
   badForm: 'Ga terug en probeer het opnieuw. Er is niets afgeschreven.',
   tooManyTitle: 'Te veel pogingen',
   tooMany:
-    'Vanuit uw netwerk zijn te veel pogingen gedaan. Er is niets afgeschreven. U kunt het over {minutes} opnieuw proberen, om {time}.',
+    'Vanuit uw netwerk zijn te veel pogingen gedaan. Deze had geen effect. U kunt het over {minutes} opnieuw proberen, om {time}.',
   unavailableTitle: 'Een ogenblik',
   unavailable:
     'We kunnen deze pagina nu niet tonen. Er is niets verloren: vernieuw haar zo meteen en u ziet hoe het ervoor staat. Er wordt niet twee keer afgeschreven.',
@@ -230,7 +230,7 @@ export const nl: Texts = {
   ordinaryCancellation: 'Gewone opzegging',
   forCause: 'Opzegging om een dringende reden',
   cause: 'Dringende reden',
-  reasonMissing: 'Vul de dringende reden in.',
+  reasonMissing: 'Vul de dringende reden in, met hoogstens 1000 tekens.',
   endOn: 'Einde van het contract',
   endOnHint: 'Laat dit leeg voor de vroegst mogelijke datum.',
   endOnWrong: 'Vul een datum in, bijvoorbeeld 2027-03-31.',
@@ -250,7 +250,7 @@ export const nl: Texts = {
   iWithdraw: 'Ik herroep deze overeenkomst.',
 
   portalTitle: 'Uw abonnementen bij {name}',
-  portalOpensHere: 'De pagina opent alleen in deze browser, een uur lang.',
+  portalOpensHere: 'De pagina opent alleen in deze browser, tot {time}.',
   noSubscription: 'Er is geen abonnement.',
   yourPayments: 'Uw betalingen',
   cancelSubscription: 'Abonnement opzeggen',

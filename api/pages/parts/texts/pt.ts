@@ -93,7 +93,7 @@ export const pt: Texts = {
   badForm: 'Volte e tente novamente. Nada foi cobrado.',
   tooManyTitle: 'Tentativas demais',
   tooMany:
-    'Houve tentativas demais a partir da sua rede. Nada foi cobrado. Será possível tentar novamente em {minutes}, às {time}.',
+    'Houve tentativas demais a partir da sua rede. Esta não teve efeito. Será possível tentar novamente em {minutes}, às {time}.',
   unavailableTitle: 'Um momento',
   unavailable:
     'Não podemos mostrar esta página agora. Nada foi perdido: atualize-a em instantes e você verá a situação. Você não será cobrado duas vezes.',
@@ -225,7 +225,7 @@ export const pt: Texts = {
   ordinaryCancellation: 'Cancelamento comum',
   forCause: 'Cancelamento por justa causa',
   cause: 'Justa causa',
-  reasonMissing: 'Digite a justa causa.',
+  reasonMissing: 'Digite a justa causa, com no máximo 1.000 caracteres.',
   endOn: 'Fim do contrato',
   endOnHint: 'Deixe vazio para a data mais próxima possível.',
   endOnWrong: 'Digite uma data, por exemplo 2027-03-31.',
@@ -245,7 +245,7 @@ export const pt: Texts = {
   iWithdraw: 'Desisto deste contrato.',
 
   portalTitle: 'Suas assinaturas com {name}',
-  portalOpensHere: 'A página abre somente neste navegador, por uma hora.',
+  portalOpensHere: 'A página abre somente neste navegador, até {time}.',
   noSubscription: 'Não há nenhuma assinatura.',
   yourPayments: 'Seus pagamentos',
   cancelSubscription: 'Cancelar assinatura',
