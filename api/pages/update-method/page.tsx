@@ -203,10 +203,9 @@ function newCardText(language: Language, { newCard: card }: MethodUpdate): strin
 }
 
 function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleText {
-  const { state, merchantName } = update;
+  const { merchantName } = update;
   const { say } = language;
-  const ownNow = ownTime(update, nowAt);
-  const isDue = chargesNewMethod(state) || chargesNewMethodNext(state, ownNow);
+  const isDue = isChargedNow(update, nowAt);
   return {
     merchantName,
     productName: isDue
@@ -216,6 +215,12 @@ function saleOf(language: Language, update: MethodUpdate, nowAt: number): SaleTe
     offer: offerOf(language, update, isDue),
     consent: language.say('consentSubscription', { name: merchantName }),
   };
+}
+
+/** True if a new card is charged at once, or after the open attempt has failed. */
+export function isChargedNow(update: MethodUpdate, nowAt: number): boolean {
+  const { state } = update;
+  return chargesNewMethod(state) || chargesNewMethodNext(state, ownTime(update, nowAt));
 }
 
 /** The present time, or that of the subscription's test clock. */

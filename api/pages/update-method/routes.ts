@@ -24,6 +24,7 @@ import {
   confirmationOf,
   confirmPath,
   donePage,
+  isChargedNow,
   outcomePath,
   paidPage,
   payAgainPath,
@@ -50,8 +51,11 @@ export function updateMethodPageRoutes(routes: PageRoutes): void {
     stageOf: (update) => updateStageOf(update, now()),
     asked: (request, update) => askedOf(request, update, now()),
     ownPage: donePage,
-    dueNow: ({ state: { owed, terms } }) =>
-      owed && { amountMinor: owed.amountMinor, currency: terms.currency },
+    dueNow: (update) => {
+      const { owed, terms } = update.state;
+      const isDue = owed !== null && isChargedNow(update, now());
+      return isDue ? { amountMinor: owed.amountMinor, currency: terms.currency } : null;
+    },
     leaveUrl: () => null,
     outcomeOf: outcomePath,
     next: (update) => nextPath(deps, update),
