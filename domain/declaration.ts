@@ -1,4 +1,5 @@
 import type { CancelCommand } from './subscription/commands.ts';
+import { cancelAt } from './subscription/state.ts';
 import type { SubscriptionState } from './subscription/state.ts';
 
 export const DECLARATION_KINDS = ['cancellation', 'withdrawal'] as const;
@@ -36,22 +37,37 @@ export interface NamedContract {
   readonly state: SubscriptionState | null;
   /** When the payer agreed; null if not known, for example of an import. */
   readonly concludedAt: number | null;
-  /** Now, by the subscription's test clock. */
-  readonly nowAt: number;
+  /** When it was declared; on a test clock, the clock's time. */
+  readonly declaredAt: number;
+  /** A cycle was paid after the declaration and before its handling. */
+  readonly isPaidSince: boolean;
 }
 
 const DAY_MS = 86_400_000;
 /** The last day ends in the last time zone. */
 const LAST_ZONE_MS = DAY_MS / 2;
 
-/** True until the last of `days` days after the day of the contract ends; null if that day is not known. */
+/**
+ * True until the last of `days` days after the day of the contract ends, or the Monday after a weekend (Regulation
+ * 1182/71, Article 3); null if the day of the contract is not known.
+ */
 export function isWithdrawable(
-  { concludedAt, nowAt }: NamedContract,
+  { concludedAt, declaredAt }: Pick<NamedContract, 'concludedAt' | 'declaredAt'>,
   days: number,
 ): boolean | null {
   if (concludedAt === null) return null;
-  const dayAt = Math.floor(concludedAt / DAY_MS) * DAY_MS;
-  return nowAt < dayAt + (days + 1) * DAY_MS + LAST_ZONE_MS;
+  let lastDay = Math.floor(concludedAt / DAY_MS) + days;
+  while ([0, 6].includes(new Date(lastDay * DAY_MS).getUTCDay())) lastDay += 1;
+  return declaredAt < (lastDay + 1) * DAY_MS + LAST_ZONE_MS;
+}
+
+/** True if the subscription ends already as the payer wants. */
+export function endsAlready(
+  { kind, reason, endOn }: Declaration,
+  { state }: NamedContract,
+): boolean {
+  const isOrdinary = kind === 'cancellation' && reason === null && endOn === null;
+  return isOrdinary && state !== null && cancelAt(state) !== null;
 }
 
 /**
@@ -63,8 +79,8 @@ export function commandOf(
   contract: NamedContract,
   withdrawalDays: number,
 ): CancelCommand | null {
-  const { state } = contract;
-  if (state === null || state.status === 'CREATED' || state.status === 'ENDED') return null;
+  const { state, declaredAt, isPaidSince } = contract;
+  if (state === null || state.status === 'CREATED' || isPaidSince) return null;
   const atOnce = {
     kind: 'cancel',
     commandId: declaration.id,
@@ -75,8 +91,7 @@ export function commandOf(
     return isWithdrawable(contract, withdrawalDays) === true ? atOnce : null;
   }
   const { reason, endOn } = declaration;
-  const isLater =
-    endOn !== null && Date.parse(endOn) > (state.currentPeriodEndAt ?? contract.nowAt);
+  const isLater = endOn !== null && Date.parse(endOn) > (state.currentPeriodEndAt ?? declaredAt);
   if (reason !== null || isLater) return null;
   return state.status === 'UNPAID' ? atOnce : { ...atOnce, atPeriodEnd: true };
 }

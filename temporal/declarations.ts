@@ -1,4 +1,4 @@
-import { commandOf } from '../domain/declaration.ts';
+import { commandOf, endsAlready } from '../domain/declaration.ts';
 import type { Declaration, DeclarationOutcome, NamedContract } from '../domain/declaration.ts';
 import type { StreamRef } from '../domain/events.ts';
 import { DomainError } from '../domain/errors.ts';
@@ -41,21 +41,28 @@ export async function handleDeclaration<Read extends ReadDeclaration>(
   deps: Deps<Read>,
   ref: DeclarationRef,
 ): Promise<void> {
-  const read = await deps.rows.read(ref);
-  if (read === null) return;
-  await deps.wakeStream(await deps.rows.settle(read, await outcomeOf(deps, read)));
+  for (let isFirst = true; ; isFirst = false) {
+    const read = await deps.rows.read(ref);
+    if (read === null) return;
+    const outcome = await outcomeOf(deps, read);
+    // The status may have changed since the read.
+    if (outcome === 'refused' && isFirst) continue;
+    const stream = await deps.rows.settle(read, outcome === 'refused' ? 'told' : outcome);
+    return deps.wakeStream(stream);
+  }
 }
 
 async function outcomeOf(
   { workflows }: Pick<Deps<ReadDeclaration>, 'workflows'>,
   { declaration, contract, isExecutable, withdrawalDays }: ReadDeclaration,
-): Promise<DeclarationOutcome> {
+): Promise<DeclarationOutcome | 'refused'> {
   if (contract === null) return 'unmatched';
+  if (isExecutable && endsAlready(declaration, contract)) return 'executed';
   const command = isExecutable ? commandOf(declaration, contract, withdrawalDays) : null;
   if (command === null || contract.state === null) return 'told';
   const { kind } = await workflows.execute(contract.state, command);
   if (kind === 'pending') throw new DomainError('service_unavailable');
-  return kind === 'result' ? 'executed' : 'told';
+  return kind === 'result' ? 'executed' : 'refused';
 }
 
 /** Handles declarations in the background. A failure is logged; the sweep handles the declaration again. */

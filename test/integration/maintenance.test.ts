@@ -13,7 +13,7 @@ import { claimKey } from '../../db/repositories/merchants/idempotency-keys.ts';
 import { forgetExpiredKeys, isOverdue } from '../../db/repositories/sweeps/queries.ts';
 import { sendTestClock } from '../../db/repositories/merchants/test-clocks.ts';
 import { idempotencyKeys } from '../../db/schema/merchants.ts';
-import { subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
+import { subscriptionEntries, subscriptions, testClocks } from '../../db/schema/subscriptions.ts';
 import { webhookDeliveries } from '../../db/schema/webhooks.ts';
 import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
@@ -86,6 +86,9 @@ describe('a sweep', () => {
     });
     expect(await sweep(env)).toEqual(NOTHING);
     const createdAt = Date.now() - 61_000;
+    // What was paid after the declaration would be left to the merchant.
+    const isEntryOf = eq(subscriptionEntries.subscriptionId, ref.subscriptionId);
+    await env.db.update(subscriptionEntries).set({ recordedAt: 0 }).where(isEntryOf);
     await env.db.update(declarations).set({ createdAt }).where(eq(declarations.id, id));
     expect(await sweep(env)).toEqual({ ...NOTHING, declarations: 1 });
     expect(await sweep(env)).toEqual(NOTHING);

@@ -163,7 +163,7 @@ export async function createApiEnvironment({
     orders,
     submitCard: (page, paymentToken) => submitCard({ workflows, orders }, page, paymentToken),
     takeDeclaration: declarationTaker({
-      rows: declarationRows(db, now),
+      rows: declarationRows(db),
       workflows,
       wakeStream: (stream) => workflows.webhooks.wakeStream(stream),
       logger,

@@ -20,7 +20,7 @@ const REASON_MAX = 1_000;
 export function readDeclaration(form: URLSearchParams, kind: DeclarationKind): DeclarationForm {
   const isCancellation = kind === 'cancellation';
   const isForCause = isCancellation && form.get('kind') === 'cause';
-  const reason = isForCause ? (form.get('reason') ?? '').trim() : '';
+  const reason = isForCause ? (form.get('reason') ?? '').replaceAll('\r\n', '\n').trim() : '';
   const isReason = reason !== '' && hasAtMost(reason, REASON_MAX) && isStorable(reason);
   const endOn = isCancellation ? (form.get('endOn') ?? '').trim() : '';
   return {

@@ -147,7 +147,9 @@ function withoutProblems({ form, ...props }: FormProps): FormProps {
   const fields = [...form.fields].map(
     ([name, { value }]) => [name, { value, problem: null }] as const,
   );
-  return { ...props, form: { ...form, fields: new Map(fields) } };
+  const reason = { ...form.reason, problem: null };
+  const endOn = { ...form.endOn, problem: null };
+  return { ...props, form: { ...form, fields: new Map(fields), reason, endOn } };
 }
 
 function formPage(props: FormProps): Page {

@@ -1,6 +1,6 @@
 import type { DeclarationKind } from '../../../domain/declaration.ts';
 import type { Language } from '../parts/language.ts';
-import { FIXED_WORDS } from './fixed-words.ts';
+import { FIXED_WORDS, needsSummary } from './fixed-words.ts';
 import { DECLARED, declaredIn } from './form.ts';
 import type { DeclarationForm } from './form.ts';
 import { DetailsInput, OwnForm, RowList } from '../shared/views.tsx';
@@ -35,7 +35,11 @@ export function DeclarationPage(props: FormProps) {
       <OwnForm
         action={action}
         formToken={formToken}
-        button={FIXED_WORDS[language.locale][kind].confirm}
+        button={
+          needsSummary(language.locale, kind)
+            ? say('continue')
+            : FIXED_WORDS[language.locale][kind].confirm
+        }
       >
         <input type="hidden" name="visit" value={visit} />
         {DECLARED.map((field) => {

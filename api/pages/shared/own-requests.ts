@@ -4,8 +4,8 @@ import { randomToken } from '../../../domain/ids.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** Maximum size of a form. A details form has a few hundred bytes. */
-const FORM_LIMIT_BYTES = 8_192;
+/** Maximum size of a form. The longest has 1,000 characters of a payer, of at most 12 bytes in a form. */
+const FORM_LIMIT_BYTES = 16_384;
 
 export async function readForm(ctx: Context): Promise<URLSearchParams> {
   return new URLSearchParams(await readText(ctx.req, FORM_LIMIT_BYTES));

@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, inArray, isNotNull, isNull, lt, or, sql } from 'drizzle-orm';
 import type { AnyPgColumn } from 'drizzle-orm/pg-core';
 import { isWithdrawable, WITHDRAWAL_DAYS } from '../../../domain/declaration.ts';
 import type { DeclarationOutcome, NamedContract } from '../../../domain/declaration.ts';
@@ -71,7 +71,7 @@ export function takeDeclarations(db: Db, limit: number) {
     .limit(limit);
 }
 
-export function declarationRows(db: Db, now: () => number = Date.now) {
+export function declarationRows(db: Db) {
   return {
     async read({ merchantId, id }: { merchantId: string; id: string }): Promise<Read | null> {
       const declaration = await findRecord(db, declarations, merchantId, id);
@@ -79,7 +79,7 @@ export function declarationRows(db: Db, now: () => number = Date.now) {
       const settings = await loadSettings(db, merchantId);
       return {
         declaration,
-        contract: await findContract(db, declaration, now()),
+        contract: await findContract(db, declaration),
         isExecutable: settings.declarations === 'execute',
         withdrawalDays: settings.withdrawalDays ?? WITHDRAWAL_DAYS,
       };
@@ -110,7 +110,7 @@ async function settle(
     .returning();
   const stream = { merchantId, streamId };
   if (!settled) return stream;
-  const draft = { type: `${kind}.received`, at: contract?.nowAt ?? createdAt } as const;
+  const draft = { type: `${kind}.received`, at: contract?.declaredAt ?? createdAt } as const;
   await appendEvents(tx, stream, [
     {
       type: draft.type,
@@ -144,12 +144,12 @@ export function shownDeclaration(row: DeclarationRow) {
   };
 }
 
-/** Returns the contract with this reference and e-mail address; null if none or several have them. */
-async function findContract(
-  db: Db,
-  { merchantId, reference, email }: DeclarationRow,
-  nowAt: number,
-): Promise<Contract | null> {
+/**
+ * Returns the contract with this reference and e-mail address: the only one, or of several subscriptions the only one that
+ * has begun and not ended; null if there is none.
+ */
+async function findContract(db: Db, declaration: DeclarationRow): Promise<Contract | null> {
+  const { merchantId, reference, email, createdAt } = declaration;
   const normalEmail = emailNormalForm(email) ?? '';
   const isPayers = (own: AnyPgColumn) =>
     or(eq(own, normalEmail), eq(customers.normalEmail, normalEmail));
@@ -166,15 +166,17 @@ async function findContract(
         isPayers(subscriptions.normalEmail),
       ),
     )
-    .limit(2);
-  const [named] = found;
-  if (named) {
-    return found.length > 1 ? null : contractOf(db, { ...named, intentId: null }, nowAt);
+    .limit(CANDIDATES_MOST);
+  if (found.length > 0) {
+    const living = found.filter(({ state }) => !['CREATED', 'ENDED'].includes(state.status));
+    const named = onlyOne(living) ?? onlyOne(found);
+    return named && contractOf(db, { ...named, intentId: null }, createdAt);
   }
   const payments = await db
     .select({
       intentId: paymentIntents.id,
       paidAt: paymentIntents.succeededAt,
+      cycleNumber: paymentIntents.cycleNumber,
       subscriptionId: paymentIntents.subscriptionId,
       state: subscriptions.state,
     })
@@ -194,20 +196,35 @@ async function findContract(
         isPayers(paymentIntents.normalEmail),
       ),
     )
-    .limit(2);
-  const [payment] = payments;
-  if (!payment || payments.length > 1) return null;
-  const { intentId, paidAt, subscriptionId, state } = payment;
-  if (subscriptionId !== null && state !== null) {
-    return contractOf(db, { subscriptionId, intentId, state }, nowAt);
+    .limit(CANDIDATES_MOST);
+  const payment = onlyOne(payments.filter(({ paidAt }) => paidAt !== null)) ?? onlyOne(payments);
+  if (payment === null) return null;
+  const { intentId, paidAt, cycleNumber, subscriptionId, state } = payment;
+  if (cycleNumber !== null && subscriptionId !== null && state !== null) {
+    return contractOf(db, { subscriptionId, intentId, state }, createdAt);
   }
-  return { subscriptionId: null, intentId, state: null, concludedAt: paidAt, nowAt };
+  // A charge outside the cycles is a contract of its own.
+  return {
+    subscriptionId: null,
+    intentId,
+    state: null,
+    concludedAt: paidAt,
+    declaredAt: createdAt,
+    isPaidSince: false,
+  };
+}
+
+/** With more contracts of one reference, none is the only one. */
+const CANDIDATES_MOST = 20;
+
+function onlyOne<T>(candidates: readonly T[]): T | null {
+  return candidates.length === 1 ? (candidates[0] ?? null) : null;
 }
 
 async function contractOf(
   db: Db,
   named: { subscriptionId: string; intentId: string | null; state: SubscriptionState },
-  nowAt: number,
+  createdAt: number,
 ): Promise<Contract> {
   const { merchantId } = named.state;
   const ref = { merchantId, subscriptionId: named.subscriptionId };
@@ -222,10 +239,18 @@ async function contractOf(
     )
     .orderBy(asc(subscriptionEntries.version))
     .limit(1);
+  const paidSince = await db.$count(
+    subscriptionEntries,
+    and(
+      hasValues(subscriptionEntries, { ...ref, kind: 'paid' }),
+      gt(subscriptionEntries.recordedAt, createdAt),
+    ),
+  );
   return {
     ...named,
     concludedAt: first && first.kind !== 'imported' ? first.at : null,
-    nowAt: await businessNow(db, ref, nowAt),
+    declaredAt: await businessNow(db, ref, createdAt),
+    isPaidSince: paidSince > 0,
   };
 }
 

@@ -149,6 +149,45 @@ test('by default the merchant is only told, also of a payment [D-62]', async ({ 
   expect((await eventTypes(api, xIntentId)).at(-1)).toBe('withdrawal.received');
 });
 
+test('a one-time charge is a contract of its own, and the living one of several subscriptions counts [D-62]', async ({
+  api,
+}) => {
+  await allow(api);
+  const receiptId = 'member-77';
+  const given = await paid(api, { receiptId });
+  await api.call('POST', '/subscription/merchant/cancel', {
+    body: { subscriptionId: given.subscriptionId },
+  });
+  const { subscriptionId } = await paid(api, { receiptId });
+  const charged = await api.call('POST', '/subscription/merchant/one-time-charge', {
+    body: { subscriptionId, amount: 500, currency: 'USD' },
+  });
+  const { intentId } = charged.json as { intentId: string };
+  const ofCharge = await openDeclaration(api, 'withdrawal');
+  await ofCharge.declare({ ...ADA, reference: intentId });
+  const ofMember = await openDeclaration(api, 'cancellation');
+  await ofMember.declare({ ...ADA, reference: receiptId });
+  const [cancellation, withdrawal] = await handled(api, 2);
+  expect(withdrawal).toMatchObject({
+    outcome: 'told',
+    subscriptionId: null,
+    intentId,
+    isInWithdrawalPeriod: true,
+    refunds: [{ xIntentId: intentId, amount: 500 }],
+  });
+  expect(cancellation).toMatchObject({ outcome: 'executed', subscriptionId });
+  const again = await openDeclaration(api, 'cancellation');
+  await again.declare({ ...ADA, reference: receiptId });
+  expect(await handled(api, 1)).toMatchObject([{ outcome: 'executed', subscriptionId }]);
+});
+
+test('a good cause of 1,000 Japanese characters is kept [D-62]', async ({ api }) => {
+  const reason = '雨'.repeat(1_000);
+  const { declare } = await openDeclaration(api, 'cancellation', { locale: 'ja' });
+  await declare({ ...ADA, reference: 'long', kind: 'cause', reason });
+  expect(await handled(api, 1)).toMatchObject([{ reason, language: 'ja', outcome: 'unmatched' }]);
+});
+
 test('unknown references, another payer’s e-mail address and another merchant’s contract get the same answer, and are recorded [D-62]', async ({
   api,
 }) => {
@@ -209,7 +248,7 @@ test('a wrong form is shown again with what was typed, and declares nothing [D-6
   expect([...page.text.matchAll(/<p class="problem"[^>]*>([^<]*)</g)].map(([, it]) => it)).toEqual([
     'Enter an e-mail address, such as ann@example.com.',
     'Enter the number of the contract. It is on your receipt.',
-    'Enter the good cause.',
+    'Enter the good cause, in at most 1,000 characters.',
     'Enter a date, such as 2027-03-31.',
   ]);
   expect(fieldsOf(page.text)).toContainEqual(
@@ -224,12 +263,13 @@ test('in French a summary comes before the cancellation, from which the payer ca
   api,
 }) => {
   const before = await api.db.$count(declarations);
-  const { submit, declare } = await openDeclaration(api, 'cancellation', { locale: 'fr' });
+  const { page, submit, declare } = await openDeclaration(api, 'cancellation', { locale: 'fr' });
   const summary = await submit({ ...ADA, reference: 'sub_1' });
+  expect(page.text).toContain('<button type="submit">Continuer</button>');
   expect([summary.status, headingOf(summary)]).toEqual([200, 'Vérifiez votre déclaration']);
   expect(summary.text).toContain('<button type="submit">Notification de la résiliation</button>');
   const again = await submit({ ...ADA, reference: 'sub_1', checked: 'yes', change: 'yes' });
-  expect(headingOf(again)).toBe('Résilier un contrat avec Acme Ltd');
+  expect(headingOf(again)).toBe('Résilier un contrat conclu avec Acme Ltd');
   expect(await api.db.$count(declarations)).toBe(before);
   const declared = await declare({ ...ADA, reference: 'sub_1', checked: 'yes' });
   expect(headingOf(declared)).toBe('Votre résiliation a été reçue');

@@ -140,7 +140,7 @@ const REFUSAL_STATES: PageStates = {
     }),
   'unreadable form': async ({ test }, locale) => {
     const { path } = await checkout(test, locale, NO_DETAILS);
-    const form = { name: 'x'.repeat(10_000) };
+    const form = { name: 'x'.repeat(20_000) };
     return postForm(test, path, form, { 'accept-language': locale });
   },
   unavailable: async ({ test }, locale) => {
