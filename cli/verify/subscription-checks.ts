@@ -1,3 +1,4 @@
+import { NOTICE_TYPES } from '../../domain/events.ts';
 import type { Check } from './check.ts';
 import { atImport, dateOf, ENTERED, PAID_BEFORE } from './sql-parts.ts';
 
@@ -23,6 +24,9 @@ const STATUS_CHANGES = `
   select stream_id, status, lag(status, 1, ${atImport('status', 'entered.merchant_id', 'entered.stream_id')})
     over (partition by stream_id order by sequence) as before
   from ${ENTERED} entered`;
+
+const NOTICE_EVENTS = `
+  select stream_id, type from outbox_event where type in (${NOTICE_TYPES.map((type) => `'${type}'`).join()})`;
 
 /** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status, ledger) and 9 (readable states). */
 export const subscriptionChecks: readonly Check[] = [
@@ -131,6 +135,26 @@ export const subscriptionChecks: readonly Check[] = [
       from subscription_command c join subscription s
         on s.merchant_id = c.merchant_id and s.id = c.subscription_id
       where c.result is null and s.state->'openAttempt'->>'commandId' is distinct from c.command_id`,
+  },
+  {
+    invariant: 8,
+    counted: `select count(*) as n from subscription_entry where kind = 'notice_given'`,
+    wrong: `select format('%s: %s was given %s times for the charge of %s, or after it', subscription_id,
+        facts->>'notice', count(*), to_timestamp((facts->>'chargeAt')::bigint / 1000.0)) as wrong
+      from subscription_entry where kind = 'notice_given'
+      group by merchant_id, subscription_id, facts->>'notice', facts->>'chargeAt', facts->>'amountMinor', facts->>'dueAt'
+      having count(*) > 1 or max(at) >= to_timestamp(max((facts->>'chargeAt')::bigint) / 1000.0)`,
+  },
+  {
+    invariant: 8,
+    counted: `select count(*) as n from (${NOTICE_EVENTS}) events`,
+    wrong: `select format('%s: %s entries and %s events say %s', coalesce(e.id, n.id), coalesce(n.entries, 0),
+        coalesce(e.events, 0), coalesce(e.type, n.type)) as wrong
+      from (select stream_id as id, type, count(*) as events from (${NOTICE_EVENTS}) events group by 1, 2) e
+      full join (select subscription_id as id, facts->>'notice' as type, count(*) as entries
+        from subscription_entry where kind = 'notice_given' group by 1, 2) n
+        on n.id = e.id and n.type = e.type
+      where e.events is distinct from n.entries`,
   },
   {
     invariant: 9,

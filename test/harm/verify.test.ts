@@ -382,6 +382,18 @@ const DAMAGES: Damage[] = [
     found: [/^8: sub_\w+: version 7 follows version 3$/],
   },
   {
+    name: 'a notice that was given twice, and has no event',
+    damage: `insert into subscription_entry (merchant_id, subscription_id, version, at, status, kind, actor, facts)
+      select merchant_id, id, 900 + n, '2027-01-01', status, 'notice_given', 'schedule', '{"notice":
+        "subscription.renewal_upcoming", "chargeAt": 1804000000000, "amountMinor": 1, "dueAt": 1800000000000}'
+      from subscription, generate_series(1, 2) n where id = ${PAYING}`,
+    found: [
+      /^8: sub_\w+: version 901 follows version \d+$/,
+      /^8: sub_\w+: subscription.renewal_upcoming was given 2 times for the charge of 2027-03-02/,
+      /^8: sub_\w+: 2 entries and 0 events say subscription.renewal_upcoming$/,
+    ],
+  },
+  {
     name: 'an attempt whose outcome is unknown for more than a day',
     damage: `update payment_attempt set state = 'UNKNOWN', sent_at = array[now() - interval '28 hours'],
         unanswered_at = now() - interval '27 hours'

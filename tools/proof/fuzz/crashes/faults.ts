@@ -13,6 +13,7 @@ export const TALLY = {
   charges: 0,
   paid: 0,
   limited: 0,
+  notices: 0,
   crashes: 0,
   zombies: 0,
   'lost results': 0,

@@ -76,9 +76,10 @@ async function liveAll(
     }
   };
   await Promise.all(Array.from({ length: LIVES_AT_ONCE }, liveOn));
-  const { paid, limited } = await world.counts();
+  const { paid, limited, notices } = await world.counts();
   tally.paid += paid;
   tally.limited += limited;
+  tally.notices += notices;
   const problems = await world.problems();
   const wrong = lived.find(
     ({ id, problem }) => problem !== null || problems.some((each) => isAbout(each, id)),

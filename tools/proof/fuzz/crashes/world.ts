@@ -13,6 +13,7 @@ import type { Db } from '../../../../db/client.ts';
 import { changeGateway } from '../../../../db/repositories/merchants/gateways.ts';
 import { merchants } from '../../../../db/schema/merchants.ts';
 import type { MerchantSettings } from '../../../../db/schema/merchants.ts';
+import { NOTICE_TYPES } from '../../../../domain/events.ts';
 import { newId } from '../../../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../../../domain/retry-plan.ts';
 import { RenewalPlaces } from '../../../../domain/subscription/renewal-places.ts';
@@ -37,7 +38,11 @@ export interface WorldOptions extends GatewayPlaces {
 const HOUR_MS = 3_600_000;
 /** One merchant for each. */
 const SETTINGS: readonly MerchantSettings[] = [
-  { retryPlan: DEFAULT_RETRY_PLAN },
+  {
+    retryPlan: DEFAULT_RETRY_PLAN,
+    // Short cycles have notices, too.
+    notices: NOTICE_TYPES.map((notice) => ({ notice, cycleDays: 0, daysBefore: [3, 1] })),
+  },
   {
     retryPlan: { delaysMs: [HOUR_MS, 30 * HOUR_MS], afterExhausted: 'end' },
     cardLimits: { perDay: 1, per30Days: 2 },
@@ -100,10 +105,11 @@ export async function openWorld(options: WorldOptions) {
     },
     /** The paid attempts, and those that waited because of the limits of their card. */
     counts: async () => {
-      const [row] = await admin<{ paid: number; limited: number }[]>`
+      const [row] = await admin<{ paid: number; limited: number; notices: number }[]>`
         select (select count(*)::int from payment_attempt where state = 'SUCCEEDED') as paid,
-          (select count(*)::int from subscription_entry where kind = 'limited') as limited`;
-      return row ?? { paid: 0, limited: 0 };
+          (select count(*)::int from subscription_entry where kind = 'limited') as limited,
+          (select count(*)::int from subscription_entry where kind = 'notice_given') as notices`;
+      return row ?? { paid: 0, limited: 0, notices: 0 };
     },
     enterCard: server.enterCard,
     declineNext: server.declineNext,
