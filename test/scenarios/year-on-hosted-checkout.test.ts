@@ -44,6 +44,8 @@ describe('a subscription in a leap year', () => {
     expect(result.title).toBe('Your free trial has started');
     expect(result.links.map(({ url }) => url)).toEqual([
       `https://shop.example/thanks?subscription_id=${subscription.subscriptionId}&status=TRIALING`,
+      expect.stringMatching(/\/cancel\?reference=sub_\w+$/),
+      expect.stringMatching(/\/withdraw\?reference=sub_\w+$/),
     ]);
     expect(await subscription.news(3)).toEqual([
       '2028-01-24 09:30 subscription.created CREATED 1999 USD',
