@@ -146,7 +146,7 @@ describe('the form of a declaration [D-62]', () => {
     [{ kind: 'cause', reason: 'x'.repeat(1_001) }, false],
     [{ kind: 'cause', reason: 'a\u0000b' }, false],
     [{ kind: 'cause', reason: 'x\r\n'.repeat(500).trim() }, true],
-    [{ reason: 'Not sent without its kind' }, true],
+    [{ reason: 'Not dropped without a word' }, false],
     [{ endOn: '2027-02-30' }, false],
     [{ endOn: '31.3.2027' }, false],
     [{ endOn: '2028-02-29' }, true],

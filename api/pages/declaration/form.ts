@@ -6,11 +6,13 @@ import type { Typed } from '../shared/details-form.ts';
 export const DECLARED = ['name', 'email', 'reference'] as const;
 type Declared = (typeof DECLARED)[number];
 
+type ReasonProblem = 'reasonMissing' | 'reasonUnneeded';
+
 /** What a payer typed. The problems are keys of texts. */
 export interface DeclarationForm {
   readonly fields: ReadonlyMap<Declared, Typed>;
   readonly isForCause: boolean;
-  readonly reason: { readonly value: string; readonly problem: 'reasonMissing' | null };
+  readonly reason: { readonly value: string; readonly problem: ReasonProblem | null };
   readonly endOn: { readonly value: string; readonly problem: 'endOnWrong' | null };
 }
 
@@ -20,13 +22,15 @@ const REASON_MAX = 1_000;
 export function readDeclaration(form: URLSearchParams, kind: DeclarationKind): DeclarationForm {
   const isCancellation = kind === 'cancellation';
   const isForCause = isCancellation && form.get('kind') === 'cause';
-  const reason = isForCause ? (form.get('reason') ?? '').replaceAll('\r\n', '\n').trim() : '';
+  const typed = (form.get('reason') ?? '').replaceAll('\r\n', '\n').trim();
+  const reason = isCancellation ? typed : '';
   const isReason = reason !== '' && hasAtMost(reason, REASON_MAX) && isStorable(reason);
+  const unneeded = reason === '' ? null : 'reasonUnneeded';
   const endOn = isCancellation ? (form.get('endOn') ?? '').trim() : '';
   return {
     fields: readDetails(form, DECLARED),
     isForCause,
-    reason: { value: reason, problem: isForCause && !isReason ? 'reasonMissing' : null },
+    reason: { value: reason, problem: isForCause ? (isReason ? null : 'reasonMissing') : unneeded },
     endOn: { value: endOn, problem: endOn === '' || isDay(endOn) ? null : 'endOnWrong' },
   };
 }

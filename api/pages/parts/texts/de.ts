@@ -234,6 +234,8 @@ export const de: Texts = {
   forCause: 'Außerordentliche Kündigung aus wichtigem Grund',
   cause: 'Kündigungsgrund',
   reasonMissing: 'Geben Sie den Kündigungsgrund ein, mit höchstens 1000 Zeichen.',
+  reasonUnneeded:
+    'Eine ordentliche Kündigung braucht keinen Grund. Löschen Sie ihn, oder wählen Sie die andere Art.',
   endOn: 'Ende des Vertrags',
   endOnHint: 'Lassen Sie das Feld leer für den frühestmöglichen Zeitpunkt.',
   endOnWrong: 'Geben Sie ein Datum ein, zum Beispiel 2027-03-31.',

@@ -235,6 +235,7 @@ export const en = {
   forCause: 'Cancellation for good cause',
   cause: 'Good cause',
   reasonMissing: 'Enter the good cause, in at most 1,000 characters.',
+  reasonUnneeded: 'An ordinary cancellation needs no cause. Delete it, or choose the other kind.',
   endOn: 'End of the contract',
   endOnHint: 'Leave it empty for the earliest possible date.',
   endOnWrong: 'Enter a date, such as 2027-03-31.',

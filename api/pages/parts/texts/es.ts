@@ -228,6 +228,7 @@ export const es: Texts = {
   forCause: 'Cancelación por causa justificada',
   cause: 'Causa',
   reasonMissing: 'Introduzca la causa, con un máximo de 1000 caracteres.',
+  reasonUnneeded: 'Una cancelación ordinaria no necesita causa. Bórrela o elija el otro tipo.',
   endOn: 'Fin del contrato',
   endOnHint: 'Déjelo vacío para la fecha más próxima posible.',
   endOnWrong: 'Introduzca una fecha, por ejemplo 2027-03-31.',

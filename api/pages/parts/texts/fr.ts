@@ -231,6 +231,8 @@ export const fr: Texts = {
   forCause: 'Résiliation pour motif légitime',
   cause: 'Motif',
   reasonMissing: 'Saisissez le motif, en 1 000 caractères au plus.',
+  reasonUnneeded:
+    'Une résiliation ordinaire n’a pas besoin de motif. Effacez-le ou choisissez l’autre type.',
   endOn: 'Fin du contrat',
   endOnHint: 'Laissez ce champ vide pour la date la plus proche possible.',
   endOnWrong: 'Saisissez une date, par exemple 2027-03-31.',

@@ -228,6 +228,8 @@ export const it: Texts = {
   forCause: 'Disdetta per giusta causa',
   cause: 'Giusta causa',
   reasonMissing: 'Inserisca la giusta causa, con al massimo 1000 caratteri.',
+  reasonUnneeded:
+    'Una disdetta ordinaria non richiede una causa. La cancelli o scelga l’altro tipo.',
   endOn: 'Fine del contratto',
   endOnHint: 'Lasci vuoto per la prima data possibile.',
   endOnWrong: 'Inserisca una data, per esempio 2027-03-31.',

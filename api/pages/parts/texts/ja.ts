@@ -227,6 +227,8 @@ export const ja: Texts = {
   forCause: '正当な理由による解約',
   cause: '理由',
   reasonMissing: '理由を1000文字以内で入力してください。',
+  reasonUnneeded:
+    '通常の解約に理由は不要です。理由を削除するか、もう一方の種類を選択してください。',
   endOn: '契約の終了日',
   endOnHint: '空欄の場合は、最も早い日となります。',
   endOnWrong: '日付を入力してください（例：2027-03-31）。',

@@ -231,6 +231,8 @@ export const nl: Texts = {
   forCause: 'Opzegging om een dringende reden',
   cause: 'Dringende reden',
   reasonMissing: 'Vul de dringende reden in, met hoogstens 1000 tekens.',
+  reasonUnneeded:
+    'Een gewone opzegging heeft geen reden nodig. Verwijder de reden of kies de andere soort.',
   endOn: 'Einde van het contract',
   endOnHint: 'Laat dit leeg voor de vroegst mogelijke datum.',
   endOnWrong: 'Vul een datum in, bijvoorbeeld 2027-03-31.',

@@ -226,6 +226,8 @@ export const pt: Texts = {
   forCause: 'Cancelamento por justa causa',
   cause: 'Justa causa',
   reasonMissing: 'Digite a justa causa, com no máximo 1.000 caracteres.',
+  reasonUnneeded:
+    'Um cancelamento comum não precisa de justa causa. Apague-a ou escolha o outro tipo.',
   endOn: 'Fim do contrato',
   endOnHint: 'Deixe vazio para a data mais próxima possível.',
   endOnWrong: 'Digite uma data, por exemplo 2027-03-31.',
