@@ -61,7 +61,7 @@ export function createTransitionActivities(
 ) {
   const rulesOf = noticeRulesOf(deps.db);
   return {
-    /** Records one transition once, with what is planned for the next charge. `writeChange` describes the result. */
+    /** Records a transition once, with the delay and the notices of the next charge. `writeChange` describes the result. */
     async record({
       realNowAt,
       ...given
@@ -324,7 +324,7 @@ async function completeChange(
 }
 
 function cancelUrl({ publicUrl }: LinkSettings, { merchantId, subscriptionId }: SubscriptionState) {
-  return `${publicUrl}${declarationPath('cancellation', merchantId)}?reference=${subscriptionId}`;
+  return publicUrl + declarationPath('cancellation', merchantId, subscriptionId);
 }
 
 export interface ChargeObserver {

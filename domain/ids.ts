@@ -105,6 +105,18 @@ export function base62(bytes: Uint8Array, width: number): string {
 /** Default length of a {@link randomToken}: 62^22 is more than 2^130. */
 const TOKEN_LENGTH = 22;
 
+const TOKEN = /^[0-9A-Za-z]{22}$/;
+
+/** True for a text in the form of a {@link randomToken} of default length. Does not tell who made it. */
+export function isToken(value: string | null): value is string {
+  return value !== null && TOKEN.test(value);
+}
+
+/** Returns a token of the first half of a SHA-256: 128 bits. */
+export function tokenFrom(hash: Uint8Array): string {
+  return base62(hash.subarray(0, TIME_BYTES + RANDOM_BYTES), TOKEN_LENGTH);
+}
+
 /** 4 × 62. Bytes from 248 on are dropped, because they would make some characters more likely. */
 const FAIR_BYTES = 248;
 

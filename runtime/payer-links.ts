@@ -2,7 +2,7 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import type { DeclarationKind } from '../domain/declaration.ts';
-import { base62, isId } from '../domain/ids.ts';
+import { isId, tokenFrom } from '../domain/ids.ts';
 import type { SubscriptionRef } from '../domain/subscription/state.ts';
 
 const HOUR_MS = 3_600_000;
@@ -126,7 +126,7 @@ export function readUpdateToken(deps: Signer, token: string): UpdateLink | null 
 
 /** Returns the id of a link's session: a hash, because it has no row before the first card. */
 export function sessionIdOf(token: string): string {
-  return `cs_${base62(createHash('sha256').update(token).digest().subarray(0, 16), 22)}`;
+  return `cs_${tokenFrom(createHash('sha256').update(token).digest())}`;
 }
 
 /** Returns a signature of 128 bits. The tokens of other hosted pages also have 128 bits or more. */
@@ -152,11 +152,6 @@ export const INTENT_PARAMETER = 'xpay_intent_id';
 /** Not below `/setup-method/`, where merchants read a session by its id. */
 export const setupMethodPath = (token: string): string => `/setup/${token}`;
 
-/** Returns the hash of a page's own token, which is the payer's only credential. Only the hash is stored. */
-export function hashToken(token: string): Buffer {
-  return createHash('sha256').update(token, 'utf8').digest();
-}
-
 export const portalPath = (token: string): string => `/portal/${token}`;
 
 export const DECLARATION_PATHS = {
@@ -164,7 +159,15 @@ export const DECLARATION_PATHS = {
   withdrawal: 'withdraw',
 } as const satisfies Record<DeclarationKind, string>;
 
-/** Returns the path on which a merchant's payers declare without login. Never changes: merchants link to it. */
-export function declarationPath(kind: DeclarationKind, merchantId: string): string {
-  return `/m/${merchantId}/${DECLARATION_PATHS[kind]}`;
+/**
+ * Returns the path on which a merchant's payers declare without login. Never changes: merchants link to it. `reference`:
+ * the contract's number, which the form then has.
+ */
+export function declarationPath(
+  kind: DeclarationKind,
+  merchantId: string,
+  reference?: string,
+): string {
+  const query = reference === undefined ? '' : `?${new URLSearchParams({ reference }).toString()}`;
+  return `/m/${merchantId}/${DECLARATION_PATHS[kind]}${query}`;
 }

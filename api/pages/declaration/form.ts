@@ -24,15 +24,19 @@ export function readDeclaration(form: URLSearchParams, kind: DeclarationKind): D
   const isForCause = isCancellation && form.get('kind') === 'cause';
   const typed = (form.get('reason') ?? '').replaceAll('\r\n', '\n').trim();
   const reason = isCancellation ? typed : '';
-  const isReason = reason !== '' && hasAtMost(reason, REASON_MAX) && isStorable(reason);
-  const unneeded = reason === '' ? null : 'reasonUnneeded';
   const endOn = isCancellation ? (form.get('endOn') ?? '').trim() : '';
   return {
     fields: readDetails(form, DECLARED),
     isForCause,
-    reason: { value: reason, problem: isForCause ? (isReason ? null : 'reasonMissing') : unneeded },
+    reason: { value: reason, problem: reasonProblem(reason, isForCause) },
     endOn: { value: endOn, problem: endOn === '' || isDay(endOn) ? null : 'endOnWrong' },
   };
+}
+
+function reasonProblem(reason: string, isForCause: boolean): ReasonProblem | null {
+  if (!isForCause) return reason === '' ? null : 'reasonUnneeded';
+  const isReason = reason !== '' && hasAtMost(reason, REASON_MAX) && isStorable(reason);
+  return isReason ? null : 'reasonMissing';
 }
 
 export function isComplete({ fields, reason, endOn }: DeclarationForm): boolean {

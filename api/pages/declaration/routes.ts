@@ -3,10 +3,11 @@ import {
   insertDeclaration,
 } from '../../../db/repositories/customers/declarations.ts';
 import type { DeclarationRow } from '../../../db/repositories/customers/declarations.ts';
+import { hashToken } from '../../../db/repositories/checkouts/sessions.ts';
 import { findMerchant } from '../../../db/repositories/merchants/merchants.ts';
 import type { DeclarationKind } from '../../../domain/declaration.ts';
-import { base62, isId, newId, randomToken } from '../../../domain/ids.ts';
-import { DECLARATION_PATHS, declarationPath, hashToken } from '../../../runtime/payer-links.ts';
+import { isId, isToken, newId, randomToken, tokenFrom } from '../../../domain/ids.ts';
+import { DECLARATION_PATHS, declarationPath } from '../../../runtime/payer-links.ts';
 import { pathParam } from '../../http/request.ts';
 import type { Context, PageMerchant } from '../../http/request.ts';
 import { foreignFormPage, unknownPage } from '../shared/card-page.tsx';
@@ -20,12 +21,11 @@ import { declaredIn, isComplete, readDeclaration } from './form.ts';
 import { declaredLines, DeclarationPage, declarationTitle, SummaryPage } from './views.tsx';
 import type { FormProps } from './views.tsx';
 
-const RANDOM_TOKEN = /^[0-9A-Za-z]{22}$/;
 const KINDS = Object.keys(DECLARATION_PATHS) as DeclarationKind[];
 
 /** Registers the pages on which a payer cancels or withdraws without login. Known and unknown references get one answer. */
 export function declarationRoutes({ router, deps, limits }: PageRoutes): void {
-  const { db, random, sessionKey, publicUrl } = deps;
+  const { db, random, sessionKey } = deps;
 
   const open = async (ctx: Context) => {
     const id = pathParam(ctx, 'merchant');
@@ -67,12 +67,11 @@ export function declarationRoutes({ router, deps, limits }: PageRoutes): void {
       const given = await readForm(ctx);
       const merchant = await open(ctx);
       if (merchant === null) return;
-      const here = declarationPath(kind, merchant.id);
-      const visit = given.get('visit') ?? '';
-      const expected = { publicUrl, token: formToken(sessionKey, tokenUse(merchant.id, visit)) };
-      const isOwn =
-        RANDOM_TOKEN.test(visit) && isOwnForm(ctx, expected, given.get('form_token') ?? '');
-      if (!isOwn) return sendPage(deps, ctx, foreignFormPage(languageFor(ctx), here));
+      const visit = given.get('visit');
+      if (!isToken(visit) || !isOwnForm(deps, ctx, given, tokenUse(merchant.id, visit))) {
+        const here = declarationPath(kind, merchant.id);
+        return sendPage(deps, ctx, foreignFormPage(languageFor(ctx), here));
+      }
       const props = propsOf(ctx, merchant, kind, { visit, given });
       if (given.has('change')) return sendPage(deps, ctx, formPage(props));
       if (!isComplete(props.form)) {
@@ -91,7 +90,7 @@ export function declarationRoutes({ router, deps, limits }: PageRoutes): void {
     if (merchant === null) return;
     const token = pathParam(ctx, 'token');
     const declaration = await limits.lookUp(ctx, async () =>
-      RANDOM_TOKEN.test(token) ? findDeclaration(db, merchant.id, hashToken(token)) : null,
+      isToken(token) ? findDeclaration(db, merchant.id, hashToken(token)) : null,
     );
     if (declaration === null) return sendPage(deps, ctx, unknownPage(languageFor(ctx)));
     const language = languageFor(ctx, declaration.locale);
@@ -102,7 +101,7 @@ export function declarationRoutes({ router, deps, limits }: PageRoutes): void {
   });
 }
 
-/** Stores the declaration, and handles it after the answer, whose time must not depend on what it names. */
+/** Stores the declaration. It is handled after the answer, whose time then does not tell whether the contract exists. */
 async function declare(
   { deps, limits }: Pick<PageRoutes, 'deps' | 'limits'>,
   ctx: Context,
@@ -112,8 +111,8 @@ async function declare(
   const { db, now, random, sessionKey } = deps;
   const declared = declaredIn(form);
   // Another declaration of the same form, after a step back, has another token.
-  const digest = sign(sessionKey, `declared:${visit}:${JSON.stringify([kind, declared])}`);
-  const token = base62(digest.subarray(0, 16), 22);
+  const said = `declared:${visit}:${JSON.stringify([kind, declared])}`;
+  const token = tokenFrom(sign(sessionKey, said));
   const tokenHash = hashToken(token);
   const page = confirmationPath(merchantId, token);
   if (await findDeclaration(db, merchantId, tokenHash)) return page;

@@ -24,7 +24,7 @@ import { languageFor, notice, seeOther, sendPage } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import { beginUse, goodsOf } from './goods.ts';
 import { DetailsPage } from '../shared/views.tsx';
-import { base62, randomToken } from '../../../domain/ids.ts';
+import { isToken, randomToken, tokenFrom } from '../../../domain/ids.ts';
 import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { findLink, isUsable } from '../../../db/repositories/subscriptions/links.ts';
@@ -115,8 +115,7 @@ export function linkPageRoutes({ router, deps, limits }: PageRoutes): void {
     if (link === null) return;
     const { code } = link.template;
     const formVisit = form.get('visit');
-    const expected = { ...deps, token: visitFormToken(deps, code, formVisit ?? '') };
-    if (!isVisit(formVisit) || !isOwnForm(ctx, expected, form.get('form_token') ?? ''))
+    if (!isToken(formVisit) || !isOwnForm(deps, ctx, form, `${code}:${formVisit}`))
       return sendPage(deps, ctx, foreignFormPage(languageFor(ctx), linkPath(code)));
     // Two tabs of one browser have two form visits but one cookie, so the cookie takes precedence.
     const visit = cookieVisit(deps, ctx, code) ?? formVisit;
@@ -187,10 +186,6 @@ async function findPageOf(
 /** A visit is a random id of one browser on one link. It gives the checkout's token, so a repeat creates nothing. */
 
 const COOKIE = 'visit';
-const VISIT = /^[0-9A-Za-z]{22}$/;
-/** Half of a SHA-256: 128 bits, which are 22 characters of base 62. */
-const TOKEN_BYTES = 16;
-const TOKEN_LENGTH = 22;
 
 type VisitDeps = Pick<ApiDeps, 'publicUrl' | 'random' | 'sessionKey'>;
 
@@ -198,21 +193,15 @@ function newVisit({ random }: VisitDeps): string {
   return randomToken(random);
 }
 
-/** True if the text has the format of a visit. Does not check that this server created the visit. */
-function isVisit(value: string | null): value is string {
-  return value !== null && VISIT.test(value);
-}
-
 function checkoutTokenOf({ sessionKey }: VisitDeps, code: string, visit: string): string {
-  const digest = sign(sessionKey, `checkout:${code}:${visit}`);
-  return base62(digest.subarray(0, TOKEN_BYTES), TOKEN_LENGTH);
+  return tokenFrom(sign(sessionKey, `checkout:${code}:${visit}`));
 }
 
 /** Returns the visit in the browser's cookie; null if the cookie is not signed for this link. */
 function cookieVisit({ sessionKey }: VisitDeps, ctx: Context, code: string): string | null {
   const [visit = '', signature = ''] = (ctx.cookies.get(COOKIE) ?? '').split('.');
   const isOurs = isSame(signature, signatureOf(sessionKey, code, visit));
-  return isOurs && isVisit(visit) ? visit : null;
+  return isOurs && isToken(visit) ? visit : null;
 }
 
 function setCookieVisit(

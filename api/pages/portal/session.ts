@@ -3,18 +3,18 @@ import {
   findPortalSession,
 } from '../../../db/repositories/customers/portal-sessions.ts';
 import type { PortalSession } from '../../../db/repositories/customers/portal-sessions.ts';
-import { randomToken } from '../../../domain/ids.ts';
-import { hashToken, portalPath } from '../../../runtime/payer-links.ts';
+import { isToken, randomToken } from '../../../domain/ids.ts';
+import { hashToken } from '../../../db/repositories/checkouts/sessions.ts';
+import { portalPath } from '../../../runtime/payer-links.ts';
 import { pathParam } from '../../http/request.ts';
 import type { Context } from '../../http/request.ts';
 import type { Language } from '../parts/language.ts';
 import { confirmPage, endPage, foreignFormPage, unknownPage } from '../shared/card-page.tsx';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
-import { formToken, isOwnForm, readForm, setCookie } from '../shared/own-requests.ts';
+import { isOwnForm, readForm, setCookie } from '../shared/own-requests.ts';
 import { languageFor, sendPage } from '../shared/page.tsx';
 
 const COOKIE = 'portal';
-const RANDOM_TOKEN = /^[0-9A-Za-z]{22}$/;
 
 export interface OpenedPortal extends PortalSession {
   readonly language: Language;
@@ -29,7 +29,7 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
   const find = async (ctx: Context): Promise<OpenedPortal | null> => {
     const token = pathParam(ctx, 'token');
     const found = await limits.lookUp(ctx, async () =>
-      RANDOM_TOKEN.test(token) ? findPortalSession(db, hashToken(token)) : null,
+      isToken(token) ? findPortalSession(db, hashToken(token)) : null,
     );
     const language = languageFor(ctx);
     if (found === null) sendPage(deps, ctx, unknownPage(language));
@@ -39,7 +39,7 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
 
   const browserOf = (ctx: Context): string | null => {
     const browser = ctx.cookies.get(COOKIE) ?? '';
-    return RANDOM_TOKEN.test(browser) ? browser : null;
+    return isToken(browser) ? browser : null;
   };
 
   /** Returns the id of a browser that has none yet. */
@@ -48,11 +48,6 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
     const lifetimeMs = Math.max(0, session.expiresAt - now());
     setCookie(ctx, publicUrl, { name: COOKIE, value, path: home, lifetimeMs });
     return value;
-  };
-
-  const isOwn = (ctx: Context, { session }: OpenedPortal, form: URLSearchParams): boolean => {
-    const expected = { publicUrl, token: formToken(sessionKey, session.id) };
-    return isOwnForm(ctx, expected, form.get('form_token') ?? '');
   };
 
   const refuse = (ctx: Context, { language, home }: OpenedPortal): null => {
@@ -93,14 +88,16 @@ export function portalSessions({ deps, limits }: Pick<PageRoutes, 'deps' | 'limi
     openForm: async (ctx: Context): Promise<OpenedPortal | null> => {
       const form = await readForm(ctx);
       const opened = await open(ctx);
-      return opened === null || isOwn(ctx, opened, form) ? opened : refuse(ctx, opened);
+      return opened === null || isOwnForm(deps, ctx, form, opened.session.id)
+        ? opened
+        : refuse(ctx, opened);
     },
     /** Gives the session to the browser that pressed the button. A preview of the link presses none. */
     take: async (ctx: Context): Promise<OpenedPortal | null> => {
       const form = await readForm(ctx);
       const found = await find(ctx);
       if (found === null) return null;
-      if (!isOwn(ctx, found, form)) return refuse(ctx, found);
+      if (!isOwnForm(deps, ctx, form, found.session.id)) return refuse(ctx, found);
       const browser = browserOf(ctx) ?? newBrowser(ctx, found);
       await claimPortalSession(db, found.session, hashToken(browser), now());
       return found;

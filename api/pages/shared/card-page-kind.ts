@@ -18,7 +18,7 @@ import { languageFor, sendPage } from './page.tsx';
 import { isPrefetch } from './limits.ts';
 import type { PageLimits } from './limits.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
-import { formToken, isOwnForm, readForm } from './own-requests.ts';
+import { isOwnForm, readForm } from './own-requests.ts';
 
 /** The data of a payment, subscription or setup session that its page with a card form needs. */
 export interface CardSubject extends SessionRef, Payer {
@@ -73,7 +73,7 @@ export interface CardPages<Subject extends CardSubject> {
   asked(request: PageRequest, subject: Subject): Asked;
   /** The page of a stage that only this kind of page has, or words in its own way. */
   ownPage(language: Language, subject: Subject, stage: OwnStage): Page;
-  /** What is charged to a card of the page. Absent, null: nothing. */
+  /** Returns the amount that is charged as soon as the payer gives a card. Absent, null: none. */
   dueNow?(subject: Subject): Due | null;
   /** Where the payer's browser goes from a page that takes no card, and when the payer cancels. Null: nowhere. */
   leaveUrl(subject: Subject): string | null;
@@ -174,8 +174,7 @@ export function createOpener<Subject extends CardSubject>(
     const form = await readForm(ctx);
     const { token, subject, home, outcome, language } = await open(ctx);
     if (subject === null) return null;
-    const expected = { ...deps, token: formToken(deps.sessionKey, subject.sessionId) };
-    const isOwn = isOwnForm(ctx, expected, form.get('form_token') ?? '');
+    const isOwn = isOwnForm(deps, ctx, form, subject.sessionId);
     if (isOwn) return { token, subject, home, outcome, language, form };
     sendPage(deps, ctx, foreignFormPage(language, home));
     return null;

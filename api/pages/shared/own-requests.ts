@@ -1,6 +1,6 @@
 import type { Context } from '../../http/request.ts';
 import { readText } from '../../http/body.ts';
-import { randomToken } from '../../../domain/ids.ts';
+import { isToken, randomToken } from '../../../domain/ids.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
@@ -16,29 +16,31 @@ export function formToken(sessionKey: string, sessionId: string): string {
   return sign(sessionKey, `form:${sessionId}`).toString('base64url');
 }
 
-/** Browsers that send `Origin: null` all send `Sec-Fetch-Site`, which then decides. */
+/**
+ * True if our page with the token of `sessionId` sent the form. Browsers that send `Origin: null` all send
+ * `Sec-Fetch-Site`, which then decides.
+ */
 export function isOwnForm(
+  { publicUrl, sessionKey }: Pick<Deps, 'publicUrl' | 'sessionKey'>,
   ctx: Context,
-  expected: { token: string; publicUrl: string },
-  given: string,
+  form: URLSearchParams,
+  sessionId: string,
 ): boolean {
   const fetchSite = ctx.get('Sec-Fetch-Site');
   if (fetchSite !== '' && fetchSite !== 'same-origin') return false;
   const origin = ctx.get('Origin');
-  const isOrigin =
-    origin === '' || origin === 'null' || origin === new URL(expected.publicUrl).origin;
-  return isOrigin && isSame(given, expected.token);
+  const isOrigin = origin === '' || origin === 'null' || origin === new URL(publicUrl).origin;
+  return isOrigin && isSame(form.get('form_token') ?? '', formToken(sessionKey, sessionId));
 }
 
 const COOKIE = 'payer';
-const BROWSER = /^[0-9A-Za-z]{22}$/;
 
 type Deps = Pick<ApiDeps, 'publicUrl' | 'random' | 'sessionKey'>;
 
 /** Returns the browser's id from the cookie of the page at `home`. Sets the cookie if it is missing. */
 export function browserOf({ publicUrl, random }: Deps, ctx: Context, home: string): string {
   const known = ctx.cookies.get(COOKIE) ?? '';
-  if (BROWSER.test(known)) return known;
+  if (isToken(known)) return known;
   const browser = randomToken(random);
   setCookie(ctx, publicUrl, { name: COOKIE, value: browser, path: home });
   return browser;
@@ -60,7 +62,7 @@ export function isOwnReturn(
   home: string,
 ): boolean {
   const browser = ctx.cookies.get(COOKIE) ?? '';
-  if (!BROWSER.test(browser)) return false;
+  if (!isToken(browser)) return false;
   const given = new URLSearchParams(ctx.querystring).get('state') ?? '';
   return isSame(given, stateOf(sessionKey, home, browser));
 }

@@ -67,9 +67,8 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
 
 function leaveLinks({ locale }: Language, merchantId: string, reference: string | undefined) {
   if (reference === undefined) return [];
-  const query = new URLSearchParams({ reference }).toString();
   return DECLARATION_KINDS.map((kind) => ({
-    href: `${declarationPath(kind, merchantId)}?${query}`,
+    href: declarationPath(kind, merchantId, reference),
     text: FIXED_WORDS[locale][kind].link,
   }));
 }

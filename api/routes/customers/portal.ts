@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { findCustomer } from '../../../db/repositories/customers/customers.ts';
 import { insertPortalSession } from '../../../db/repositories/customers/portal-sessions.ts';
 import { newId, randomToken } from '../../../domain/ids.ts';
-import { hashToken, portalPath } from '../../../runtime/payer-links.ts';
+import { hashToken } from '../../../db/repositories/checkouts/sessions.ts';
+import { portalPath } from '../../../runtime/payer-links.ts';
 import { epochMs, url } from '../../answer-fields.ts';
 import { httpUrl, idText, optional } from '../../fields.ts';
 import { found, ok } from '../../http/request.ts';
@@ -36,7 +37,7 @@ export const createPortalLink = route({
   answer: {
     description: 'The link.',
     schema: z.object({
-      url: url('The page. Whoever opens it first can use it.'),
+      url: url('URL of the page. Only the first browser that opens it can use it.'),
       expiresAt: epochMs('When it stops working.'),
     }),
     examples: {

@@ -20,8 +20,8 @@ import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
-/** Returns the SHA-256 of the token in a checkout URL. Only this hash is stored. */
-export function hashCheckoutToken(token: string): Buffer {
+/** Returns the SHA-256 of the token in a page's URL, or of a browser's id. Only this hash is stored. */
+export function hashToken(token: string): Buffer {
   return createHash('sha256').update(token, 'utf8').digest();
 }
 
@@ -31,9 +31,7 @@ export type SessionKey = string | SessionRef;
 /** Returns the SQL condition for the session of a key. A key of another purpose selects no session. */
 export function opensWith(key: SessionKey, purpose: CheckoutPurpose) {
   return and(
-    typeof key === 'string'
-      ? eq(checkoutSessions.tokenHash, hashCheckoutToken(key))
-      : isSession(key),
+    typeof key === 'string' ? eq(checkoutSessions.tokenHash, hashToken(key)) : isSession(key),
     eq(checkoutSessions.purpose, purpose),
   );
 }
@@ -209,5 +207,5 @@ export async function insertSession(
   tx: Db,
   { token, ...session }: Omit<typeof checkoutSessions.$inferInsert, 'tokenHash'> & NewCheckout,
 ): Promise<void> {
-  await tx.insert(checkoutSessions).values({ ...session, tokenHash: hashCheckoutToken(token) });
+  await tx.insert(checkoutSessions).values({ ...session, tokenHash: hashToken(token) });
 }

@@ -5,7 +5,7 @@ import { checkoutSessions } from '../../schema/checkouts.ts';
 import { customers } from '../../schema/customers.ts';
 import { linkUses, subscriptionLinks, subscriptions } from '../../schema/subscriptions.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { hashCheckoutToken } from '../checkouts/sessions.ts';
+import { hashToken } from '../checkouts/sessions.ts';
 import { countExpiredUses, releaseExpiredUses } from '../payments/link-uses.ts';
 import { hasValues, isRecord } from '../records.ts';
 
@@ -93,7 +93,7 @@ export async function takeLinkUse(
     .from(subscriptionLinks)
     .where(isLink)
     .for('no key update');
-  const tokenHash = hashCheckoutToken(checkoutToken);
+  const tokenHash = hashToken(checkoutToken);
   const [checkout] = await tx
     .select({ id: checkoutSessions.id })
     .from(checkoutSessions)

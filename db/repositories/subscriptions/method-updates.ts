@@ -11,7 +11,7 @@ import { customers, paymentMethods } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { paymentIntents } from '../../schema/payments.ts';
 import { subscriptionCommands, subscriptions } from '../../schema/subscriptions.ts';
-import { hashCheckoutToken, SHOWN } from '../checkouts/sessions.ts';
+import { hashToken, SHOWN } from '../checkouts/sessions.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 import type { SessionRef } from '../checkouts/tries.ts';
 import { hasValues, isRecord } from '../records.ts';
@@ -56,7 +56,7 @@ export async function ensureUpdateSession(
     .values({
       merchantId,
       id: sessionId,
-      tokenHash: hashCheckoutToken(token),
+      tokenHash: hashToken(token),
       purpose: 'update_method',
       subscriptionId,
       expiresAt,
