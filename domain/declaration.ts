@@ -1,4 +1,5 @@
 import type { CancelCommand } from './subscription/commands.ts';
+import { payersCancellation } from './subscription/portal.ts';
 import { cancelAt } from './subscription/state.ts';
 import type { SubscriptionState } from './subscription/state.ts';
 
@@ -81,17 +82,12 @@ export function commandOf(
 ): CancelCommand | null {
   const { state, declaredAt, isPaidSince } = contract;
   if (state === null || state.status === 'CREATED' || isPaidSince) return null;
-  const atOnce = {
-    kind: 'cancel',
-    commandId: declaration.id,
-    reason: 'cancelled',
-    actor: 'payer',
-  } as const;
-  if (declaration.kind === 'withdrawal') {
-    return isWithdrawable(contract, withdrawalDays) === true ? atOnce : null;
+  const { id: commandId, kind, reason, endOn } = declaration;
+  if (kind === 'withdrawal') {
+    return isWithdrawable(contract, withdrawalDays) === true
+      ? { kind: 'cancel', commandId, reason: 'cancelled', actor: 'payer' }
+      : null;
   }
-  const { reason, endOn } = declaration;
   const isLater = endOn !== null && Date.parse(endOn) > (state.currentPeriodEndAt ?? declaredAt);
-  if (reason !== null || isLater) return null;
-  return state.status === 'UNPAID' ? atOnce : { ...atOnce, atPeriodEnd: true };
+  return reason !== null || isLater ? null : payersCancellation(state, commandId);
 }

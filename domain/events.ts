@@ -19,6 +19,15 @@ export const INTENT_EVENT_TYPES = [
   'intent.fraud_warning',
 ] as const;
 
+/** What a merchant is told of a charge before it comes. */
+export const NOTICE_TYPES = [
+  'subscription.renewal_upcoming',
+  'subscription.trial_ending',
+  'subscription.amount_changing',
+  'payment_method.expiring',
+] as const;
+export type NoticeType = (typeof NOTICE_TYPES)[number];
+
 export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.trialing',
   'subscription.cycle_charged',
@@ -32,20 +41,8 @@ export const SUBSCRIPTION_EVENT_TYPES = [
   'subscription.edited',
   'subscription.cancel_scheduled',
   'subscription.resumed',
-  'subscription.renewal_upcoming',
-  'subscription.trial_ending',
-  'subscription.amount_changing',
-  'payment_method.expiring',
+  ...NOTICE_TYPES,
 ] as const;
-
-/** What a merchant is told of a charge before it comes. */
-export const NOTICE_TYPES = [
-  'subscription.renewal_upcoming',
-  'subscription.trial_ending',
-  'subscription.amount_changing',
-  'payment_method.expiring',
-] as const satisfies readonly (typeof SUBSCRIPTION_EVENT_TYPES)[number][];
-export type NoticeType = (typeof NOTICE_TYPES)[number];
 
 export const ACCOUNT_EVENT_TYPES = ['account.charges_blocked', 'account.charges_resumed'] as const;
 

@@ -1,5 +1,5 @@
-import type { Command } from './commands.ts';
-import { cancelAt } from './state.ts';
+import type { CancelCommand, Command } from './commands.ts';
+import { cancelAt, isBilled } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** What a merchant lets payers do on their own page. */
@@ -19,13 +19,12 @@ export function allowedActions(
 ): PortalAction[] {
   const { status, owed, openAttempt, currentPeriodEndAt } = state;
   const isCancelled = cancelAt(state) !== null;
-  const isLiving = ['TRIALING', 'ACTIVE', 'UNPAID'].includes(status);
   const isPaid = owed === null && openAttempt === null && (currentPeriodEndAt ?? 0) > nowAt;
-  const isOpen = isLiving || status === 'PAUSED';
+  const isOpen = isBilled(status) || status === 'PAUSED';
   const allowed: Record<PortalAction, boolean> = {
     cancel: rights.includes('cancel') && isOpen && !isCancelled,
     keep: rights.includes('cancel') && isCancelled,
-    pause: rights.includes('pause') && isLiving && isPaid && !isCancelled,
+    pause: rights.includes('pause') && isBilled(status) && isPaid && !isCancelled,
     resume: rights.includes('pause') && status === 'PAUSED' && !isCancelled,
   };
   return PORTAL_ACTIONS.filter((action) => allowed[action]);
@@ -48,6 +47,15 @@ export function cancelledAt(
   return isOver ? null : currentPeriodEndAt;
 }
 
+/** The cancellation of a payer: with the paid period, of an unpaid subscription at once. */
+export function payersCancellation(
+  { status }: SubscriptionState,
+  commandId: string,
+): CancelCommand {
+  const atPeriodEnd = status === 'UNPAID' ? {} : { atPeriodEnd: true };
+  return { kind: 'cancel', commandId, reason: 'cancelled', actor: 'payer', ...atPeriodEnd };
+}
+
 export function portalCommand(
   action: PortalAction,
   state: SubscriptionState,
@@ -57,12 +65,7 @@ export function portalCommand(
   const order = { commandId, actor: 'payer' } as const;
   switch (action) {
     case 'cancel':
-      return {
-        ...order,
-        kind: 'cancel',
-        reason: 'cancelled',
-        ...(state.status !== 'UNPAID' && { atPeriodEnd: true }),
-      };
+      return payersCancellation(state, commandId);
     case 'keep':
       return { ...order, kind: 'resume' };
     case 'pause':

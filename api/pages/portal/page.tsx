@@ -5,6 +5,7 @@ import { allowedActions } from '../../../domain/subscription/portal.ts';
 import type { PortalRight } from '../../../domain/subscription/portal.ts';
 import {
   cancelAt,
+  isBilled,
   nextAmountMinor,
   nextPaymentAt,
   resumeAt,
@@ -87,7 +88,7 @@ function Subscription(props: PortalProps & ShownSubscription) {
     <section class="card">
       <h2 dir="auto">{name === null ? say('subscription') : quote(name)}</h2>
       <RowList language={language} rows={subscriptionRows(language, subscription)} />
-      {rights.includes('card') && ['TRIALING', 'ACTIVE', 'UNPAID'].includes(state.status) && (
+      {rights.includes('card') && isBilled(state.status) && (
         <p>
           <a href={cardLink(subscription)}>{say('changeCard')}</a>
         </p>

@@ -4,7 +4,7 @@ import { businessNow } from '../../../db/repositories/subscriptions/business-tim
 import { findSubscription } from '../../../db/repositories/subscriptions/row.ts';
 import type { SubscriptionView } from '../../../db/repositories/subscriptions/row.ts';
 import { DomainError } from '../../../domain/errors.ts';
-import { base62, isId } from '../../../domain/ids.ts';
+import { commandIdFrom, isId } from '../../../domain/ids.ts';
 import {
   allowedActions,
   cancelledAt,
@@ -116,7 +116,7 @@ async function execute(
   const ref = { merchantId, subscriptionId };
   // A second click repeats the command of the first.
   const said = `portal:${session.id}:${subscriptionId}:${action}:${version}`;
-  const commandId = `cmd_${base62(sign(sessionKey, said).subarray(0, 16), 22)}`;
+  const commandId = commandIdFrom(sign(sessionKey, said));
   const answer = await workflows.execute(ref, portalCommand(action, state, commandId, nowAt));
   if (answer.kind === 'pending') throw new DomainError('service_unavailable');
 }
