@@ -163,12 +163,12 @@ export const declarationFields = {
     .array(
       z.object({
         xIntentId: id('in', 'payment intent'),
-        amount: minorAmount('What is left to refund.'),
+        amount: minorAmount('Amount that can still be refunded.'),
       }),
     )
     .meta({
       description:
-        'Only of a withdrawal: what was paid. Each is a body of `POST /payments/merchant/refund`.',
+        'The payments that can be refunded after a withdrawal. Each is a body of `POST /payments/merchant/refund`.',
     }),
 };
 

@@ -191,7 +191,7 @@ export type CreatePortalLinkRequest = {
 
 export type CreatePortalLinkAnswer = {
     /**
-     * The page. Whoever opens it first can use it.
+     * URL of the page. Only the first browser that opens it can use it.
      */
     url: string;
     /**
@@ -1731,7 +1731,7 @@ export type Declaration = {
      */
     isInWithdrawalPeriod: boolean | null;
     /**
-     * Only of a withdrawal: what was paid. Each is a body of `POST /payments/merchant/refund`.
+     * The payments that can be refunded after a withdrawal. Each is a body of `POST /payments/merchant/refund`.
      */
     refunds: Array<{
         /**
@@ -1739,7 +1739,7 @@ export type Declaration = {
          */
         xIntentId: string;
         /**
-         * What is left to refund. In the smallest currency unit.
+         * Amount that can still be refunded. In the smallest currency unit.
          */
         amount: number;
     }>;
@@ -1792,7 +1792,7 @@ export type Consent = {
      */
     digest: string;
     /**
-     * What was to be charged at once. In the smallest currency unit.
+     * Amount that is charged as soon as the card is given: 0 for a trial, null for a card that is only saved. In the smallest currency unit.
      */
     amount: number | null;
     /**
@@ -2785,7 +2785,7 @@ export type DeclarationEvent = {
      */
     isInWithdrawalPeriod: boolean | null;
     /**
-     * Only of a withdrawal: what was paid. Each is a body of `POST /payments/merchant/refund`.
+     * The payments that can be refunded after a withdrawal. Each is a body of `POST /payments/merchant/refund`.
      */
     refunds: Array<{
         /**
@@ -2793,7 +2793,7 @@ export type DeclarationEvent = {
          */
         xIntentId: string;
         /**
-         * What is left to refund. In the smallest currency unit.
+         * Amount that can still be refunded. In the smallest currency unit.
          */
         amount: number;
     }>;

@@ -22,7 +22,7 @@ export const consents = pgTable(
     shown: text('shown').notNull(),
     /** SHA-256 of `shown`. */
     digest: bytes('digest').notNull(),
-    /** What was charged at once; null if nothing was. */
+    /** The amount that is charged as soon as the card is given: 0 for a trial, null for a card that is only saved. */
     amountMinor: amountMinor(),
     currency: currency(),
     createdAt: instant('created_at').notNull(),

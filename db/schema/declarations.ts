@@ -5,7 +5,7 @@ import type { Locale } from '../../domain/locales.ts';
 import { areListed, bytes, instant, merchantId } from './_columns.ts';
 import { merchants } from './merchants.ts';
 
-/** A payment of the contract, and what is left of it to refund. */
+/** A payment of the contract, with the amount that can still be refunded. */
 export interface Refundable {
   intentId: string;
   amountMinor: number;
@@ -33,7 +33,7 @@ export const declarations = pgTable(
     intentId: text('intent_id'),
     /** Whether it came within the withdrawal period. Null for a cancellation, and if not known. */
     isInPeriod: boolean('is_in_period'),
-    /** What was paid and not refunded, for a withdrawal. */
+    /** The payments of the contract that can be refunded. Null for a cancellation. */
     refundable: json('refundable').$type<Refundable[]>(),
   },
   (table) => [
@@ -41,7 +41,7 @@ export const declarations = pgTable(
     uniqueIndex('declaration__token__uq').on(table.tokenHash),
     // Lists read this index, newest first.
     index('declaration__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // The sweep finds what is not handled.
+    // The sweep finds by this index the declarations that nobody has handled.
     index('declaration__open__idx')
       .on(table.createdAt)
       .where(sql`${table.outcome} is null`),

@@ -28,7 +28,9 @@ const ConsentAnswer = z
         'What the page showed: merchant, product, terms, amounts, dates and the sentence about later charges.',
     }),
     digest: z.string().meta({ description: 'SHA-256 of `text`, in hexadecimal digits.' }),
-    amount: minorAmount('What was to be charged at once.').nullable(),
+    amount: minorAmount(
+      'Amount that is charged as soon as the card is given: 0 for a trial, null for a card that is only saved.',
+    ).nullable(),
     currency: currencyCode.nullable(),
   })
   .meta({ id: 'Consent', ...EXTENSION });
