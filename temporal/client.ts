@@ -11,6 +11,7 @@ import {
   WorkflowUpdateFailedError,
 } from '@temporalio/client';
 import type {
+  ConnectionOptions,
   WorkflowClientInterceptor,
   WorkflowExecutionDescription,
   WorkflowStartOptions,
@@ -45,6 +46,44 @@ export function temporalConnectionOptions(settings: TemporalSettings) {
 
 const { retryableDecider, ...backoff } = defaultGrpcRetryOptions();
 
+type GrpcInterceptor = NonNullable<ConnectionOptions['interceptors']>[number];
+type GrpcCall = ReturnType<Parameters<GrpcInterceptor>[1]>;
+
+/**
+ * A call on a closed connection ends with CANCELLED. Without this, gRPC throws, and for a retry it throws in a timer:
+ * the process dies of it, or the caller waits for ever.
+ */
+const CANCELLED_WHEN_CLOSED: GrpcInterceptor = (options, nextCall) => {
+  let call: GrpcCall;
+  try {
+    call = nextCall(options);
+  } catch (error) {
+    call = cancelledCall(error instanceof Error ? error.message : String(error));
+  }
+  // gRPC's type asks for its class, but its code only for this interface.
+  return call as ReturnType<GrpcInterceptor>;
+};
+
+const CANCELLED = 1;
+
+function cancelledCall(details: string): GrpcCall {
+  const ignore = () => {};
+  return {
+    start: (metadata, listener) => {
+      listener?.onReceiveMessage?.(null);
+      // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- gRPC's enum comes from a package of the SDK
+      listener?.onReceiveStatus?.({ code: CANCELLED, details, metadata });
+    },
+    cancelWithStatus: ignore,
+    getPeer: () => '',
+    getAuthContext: () => null,
+    sendMessage: ignore,
+    sendMessageWithContext: ignore,
+    startRead: ignore,
+    halfClose: ignore,
+  };
+}
+
 /** The SDK's retries, but not of an update of a run that has ten in flight: its caller offers it again. */
 export const CLIENT_RETRIES = [
   makeGrpcRetryInterceptor({
@@ -52,6 +91,7 @@ export const CLIENT_RETRIES = [
     retryableDecider: (attempt, status) =>
       !IN_FLIGHT_LIMIT.test(status.details) && retryableDecider(attempt, status),
   }),
+  CANCELLED_WHEN_CLOSED,
 ];
 
 export interface TemporalClient {
