@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { callbackUrl } from '../../api/pages/shared/card-page.tsx';
 import { offerOf } from '../../api/pages/checkout/page.tsx';
 import type { Terms } from '../../domain/subscription/terms.ts';
-import { languageOf } from '../../api/pages/parts/language.ts';
+import { languageOf } from '../../domain/language/language.ts';
 import { spaced } from '../support/hosted-pages/page-text.ts';
 
 const FACTS = { subscription_id: 'sub_1', status: 'ACTIVE', receipt_id: null };

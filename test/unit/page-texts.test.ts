@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { LOCALES } from '../../domain/locales.ts';
 import { createHash } from 'node:crypto';
-import { FIXED_WORDS } from '../../api/pages/declaration/fixed-words.ts';
-import { languageOf, TEXT_VERSION, TEXTS } from '../../api/pages/parts/language.ts';
-import type { Forms } from '../../api/pages/parts/texts/en.ts';
+import { FIXED_WORDS } from '../../domain/language/fixed-words.ts';
+import { languageOf, TEXT_VERSION, TEXTS } from '../../domain/language/language.ts';
+import type { Forms } from '../../domain/language/texts/en.ts';
 
 const OTHERS = LOCALES.filter((locale) => locale !== 'en');
 const TABLES: Readonly<Record<string, Readonly<Record<string, string | Forms>>>> = TEXTS;

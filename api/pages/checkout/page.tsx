@@ -2,7 +2,7 @@ import { addTrial, cycleAt } from '../../../domain/calendar.ts';
 import { nextAmountMinor, nextPaymentAt } from '../../../domain/subscription/state.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { ListRow, Offer, SaleText } from '../shared/views.tsx';
 import {
   fillInDetails,

@@ -1,6 +1,6 @@
 import type { DeclarationKind } from '../../../domain/declaration.ts';
-import type { Language } from '../parts/language.ts';
-import { FIXED_WORDS, needsSummary } from './fixed-words.ts';
+import type { Language } from '../../../domain/language/language.ts';
+import { FIXED_WORDS, needsSummary } from '../../../domain/language/fixed-words.ts';
 import { DECLARED, declaredIn } from './form.ts';
 import type { DeclarationForm } from './form.ts';
 import { DetailsInput, OwnForm, RowList } from '../shared/views.tsx';

@@ -12,7 +12,7 @@ import { payerOf, writeSubscription } from '../../routes/subscriptions/create.ts
 import { checkoutPath, paymentPath } from '../../../runtime/payer-links.ts';
 import { businessNow, saleFrom, stageOf } from '../checkout/page.tsx';
 import { paymentSale, paymentStageOf } from '../payment/page.tsx';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { SaleText } from '../shared/views.tsx';
 import { takeLinkUse } from '../../../db/repositories/subscriptions/links.ts';
 

@@ -1,5 +1,5 @@
 import type { Link } from '../../../db/repositories/subscriptions/links.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import {
   cardGatewayOf,
   detailsFields,

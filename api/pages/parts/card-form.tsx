@@ -1,6 +1,6 @@
 import { MISTYPES } from '../../../domain/payment-method.ts';
 import type { CardField, MistypeText } from '../../../domain/payment-method.ts';
-import type { Language } from './language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 
 /** Reads the typing errors in the query of a URL, in the order of the fields. Leaves out unknown ones. */
 export function mistypesIn(querystring: string): MistypeText[] {

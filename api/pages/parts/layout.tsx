@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { render } from 'preact-render-to-string';
 import { inkOn } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
-import type { Language } from './language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { PageScript } from './scripts.tsx';
 
 export interface PageFrame {

@@ -4,7 +4,7 @@ import {
   markPaymentOpened,
 } from '../../../db/repositories/payments/hosted.ts';
 import type { HostedPayment } from '../../../db/repositories/payments/hosted.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import {
   INTENT_PARAMETER,
   INTENT_PATH,

@@ -10,7 +10,7 @@ import {
   nextPaymentAt,
   resumeAt,
 } from '../../../domain/subscription/state.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { cardText, nextPaymentRows, productText } from '../shared/receipt.ts';
 import { OwnForm, RowList } from '../shared/views.tsx';
 import type { ListRow } from '../shared/views.tsx';

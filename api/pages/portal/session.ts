@@ -8,7 +8,7 @@ import { hashToken } from '../../../db/repositories/checkouts/sessions.ts';
 import { portalPath } from '../../../runtime/payer-links.ts';
 import { pathParam } from '../../http/request.ts';
 import type { Context } from '../../http/request.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { confirmPage, endPage, foreignFormPage, unknownPage } from '../shared/card-page.tsx';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { isOwnForm, readForm, setCookie } from '../shared/own-requests.ts';

@@ -11,7 +11,7 @@ import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
 import { cardText, savedCardReceipt } from '../shared/receipt.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { declineText } from '../shared/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
 import type { SaleText } from '../shared/views.tsx';

@@ -1,4 +1,4 @@
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { BANK_RETURN, bankPath } from '../../../runtime/payer-links.ts';
 import { asError, seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';

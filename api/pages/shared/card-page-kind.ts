@@ -3,7 +3,7 @@ import type { Router } from '@koa/router';
 import type { SessionRef } from '../../../db/repositories/checkouts/tries.ts';
 import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { CardPage } from '../../../temporal/cards.ts';
 import type { AskedCard, PageRequest } from './card-page.tsx';
 import type { SaleText } from './views.tsx';

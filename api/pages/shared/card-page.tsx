@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { MistypeText } from '../../../domain/payment-method.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { CARD_SCRIPT } from '../parts/scripts.tsx';
 import type { ApiDeps } from '../../deps.ts';
 import type { CustomerDetails } from '../../../domain/customer.ts';

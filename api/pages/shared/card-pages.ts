@@ -43,7 +43,7 @@ import { seeOther, sendPage } from './page.tsx';
 import type { Page } from './page.tsx';
 import { mistypesIn } from '../parts/card-form.tsx';
 import { admitTry, declineTry, findTry, tryKey } from '../../../db/repositories/checkouts/tries.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { CardOutcome } from '../../../domain/card-outcome.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';

@@ -1,8 +1,8 @@
 import { insertConsent } from '../../../db/repositories/customers/consents.ts';
 import { newId } from '../../../domain/ids.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { TEXT_VERSION } from '../parts/language.ts';
-import type { Language } from '../parts/language.ts';
+import { TEXT_VERSION } from '../../../domain/language/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import type { SaleText } from './views.tsx';
 

@@ -5,8 +5,8 @@ import { declarationPath } from '../../../runtime/payer-links.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { FIXED_WORDS } from '../declaration/fixed-words.ts';
-import type { Language } from '../parts/language.ts';
+import { FIXED_WORDS } from '../../../domain/language/fixed-words.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { renderPage } from '../parts/layout.tsx';
 import type { PageFrame } from '../parts/layout.tsx';
 import { WAIT_SCRIPT } from '../parts/scripts.tsx';
@@ -14,7 +14,7 @@ import { NoticePage } from './views.tsx';
 import type { ListRow } from './views.tsx';
 import { LOCALES } from '../../../domain/locales.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import { languageOf } from '../parts/language.ts';
+import { languageOf } from '../../../domain/language/language.ts';
 
 export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'merchantName' | 'children'> {
   readonly status: number;

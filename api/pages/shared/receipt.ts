@@ -1,7 +1,7 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import { BRANDS } from '../parts/brands.tsx';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import type { ListRow } from './views.tsx';
 
 export interface Purchase {

@@ -3,7 +3,7 @@ import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { MistypeText } from '../../../domain/payment-method.ts';
 import { brandsOf, BrandMark, inGroups } from '../parts/brands.tsx';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 
 export interface ListRow {
   readonly label: string;

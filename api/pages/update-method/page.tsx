@@ -22,7 +22,7 @@ import { bankLink, isAtBank, isAwaited, isUnconfirmed } from '../shared/bank.tsx
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import { isDeclineCode } from '../../../domain/declines.ts';
 import { validateCommand } from '../../../domain/subscription/validate-command.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { endPage } from '../shared/card-page.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Asked, BankConfirmation, CardStage, OwnStage } from '../shared/card-page-kind.ts';

@@ -34,7 +34,7 @@ import type { MethodUpdate } from './page.tsx';
 import { DomainError } from '../../../domain/errors.ts';
 import type { Command } from '../../../domain/subscription/commands.ts';
 import type { OwedCycle } from '../../../domain/subscription/state.ts';
-import type { Language } from '../parts/language.ts';
+import type { Language } from '../../../domain/language/language.ts';
 import { pathParam } from '../../http/request.ts';
 import { executeCommand } from '../../routes/subscriptions/command-routes.ts';
 import { seeOther } from '../shared/page.tsx';

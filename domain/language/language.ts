@@ -1,7 +1,7 @@
-import { currencyOf } from '../../../domain/currencies.ts';
-import { invariant } from '../../../domain/errors.ts';
-import type { Locale } from '../../../domain/locales.ts';
-import { isAmountMinor } from '../../../domain/money.ts';
+import { currencyOf } from '../currencies.ts';
+import { invariant } from '../errors.ts';
+import type { Locale } from '../locales.ts';
+import { isAmountMinor } from '../money.ts';
 import { ar } from './texts/ar.ts';
 import { de } from './texts/de.ts';
 import { en } from './texts/en.ts';

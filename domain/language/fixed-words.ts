@@ -1,5 +1,5 @@
-import type { DeclarationKind } from '../../../domain/declaration.ts';
-import type { Locale } from '../../../domain/locales.ts';
+import type { DeclarationKind } from '../declaration.ts';
+import type { Locale } from '../locales.ts';
 
 interface FixedWords {
   /** The words of the link to the page. */
