@@ -18,7 +18,8 @@ import type { Page } from '../shared/page.tsx';
 import type { Language } from '../../../domain/language/language.ts';
 import { needsSummary } from '../../../domain/language/fixed-words.ts';
 import { declaredIn, isComplete, readDeclaration } from './form.ts';
-import { declaredLines, DeclarationPage, declarationTitle, SummaryPage } from './views.tsx';
+import { confirmationLines, confirmationTitle } from '../../../domain/language/declared-lines.ts';
+import { DeclarationPage, declarationTitle, SummaryPage } from './views.tsx';
 import type { FormProps } from './views.tsx';
 
 const KINDS = Object.keys(DECLARATION_PATHS) as DeclarationKind[];
@@ -169,14 +170,9 @@ function confirmationPage(
   declaration: DeclarationRow,
   copy: string | null,
 ): Page {
-  const { say, dateTime } = language;
-  const { kind, id, createdAt } = declaration;
-  const title = say(kind === 'cancellation' ? 'cancellationReceived' : 'withdrawalReceived');
-  const rows = [
-    ...declaredLines(language, declaration),
-    { label: say('receivedAt'), text: dateTime(createdAt), isDated: true },
-    { label: say('confirmationNumber'), text: id },
-  ];
+  const { say } = language;
+  const title = confirmationTitle(language, declaration.kind);
+  const rows = confirmationLines(language, declaration);
   const link = copy === null ? undefined : { href: copy, text: say('downloadConfirmation') };
   return notice(language, 200, title, [say('keepConfirmation', { name })], link, rows);
 }

@@ -1,10 +1,10 @@
 import type { DeclarationKind } from '../../../domain/declaration.ts';
+import { declaredLines } from '../../../domain/language/declared-lines.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import { FIXED_WORDS, needsSummary } from '../../../domain/language/fixed-words.ts';
 import { DECLARED, declaredIn } from './form.ts';
 import type { DeclarationForm } from './form.ts';
 import { DetailsInput, OwnForm, RowList } from '../shared/views.tsx';
-import type { ListRow } from '../shared/views.tsx';
 
 /** `action`: the form's own path. `visit`: the random id of the form, so that a second click declares once. */
 export interface FormProps {
@@ -139,23 +139,4 @@ export function SummaryPage(props: FormProps) {
       </OwnForm>
     </section>
   );
-}
-
-type Shown = { readonly kind: DeclarationKind } & ReturnType<typeof declaredIn>;
-
-/** A declaration in the payer's words. */
-export function declaredLines(language: Language, declared: Shown): ListRow[] {
-  const { say, quote, date } = language;
-  const { kind, name, email, reference, reason, endOn } = declared;
-  const isOrdinary = kind === 'cancellation' && reason === null;
-  const declares = kind === 'withdrawal' ? 'iWithdraw' : isOrdinary ? 'iCancel' : 'iCancelForCause';
-  const end = endOn === null ? say('earliestDate') : date(Date.parse(endOn));
-  return [
-    { label: say('declaration'), text: say(declares) },
-    ...(reason === null ? [] : [{ label: say('cause'), text: quote(reason) }]),
-    { label: say('contractNumber'), text: quote(reference) },
-    { label: say('name'), text: quote(name) },
-    { label: say('email'), text: quote(email) },
-    ...(kind === 'cancellation' ? [{ label: say('endOn'), text: end }] : []),
-  ];
 }

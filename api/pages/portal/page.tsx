@@ -11,7 +11,8 @@ import {
   resumeAt,
 } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../domain/language/language.ts';
-import { cardText, nextPaymentRows, productText } from '../shared/receipt.ts';
+import { cardText } from '../../../domain/language/card-text.ts';
+import { nextPaymentRows, productText } from '../shared/receipt.ts';
 import { OwnForm, RowList } from '../shared/views.tsx';
 import type { ListRow } from '../shared/views.tsx';
 

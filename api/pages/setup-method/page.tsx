@@ -10,9 +10,10 @@ import { callbackUrl, endPage } from '../shared/card-page.tsx';
 import { cardPageRoutes } from '../shared/card-pages.ts';
 import { CARD_TRIES_MAX } from '../../../domain/payment-method.ts';
 import type { Asked, CardStage, PageRoutes } from '../shared/card-page-kind.ts';
-import { cardText, savedCardReceipt } from '../shared/receipt.ts';
+import { cardText } from '../../../domain/language/card-text.ts';
+import { savedCardReceipt } from '../shared/receipt.ts';
 import type { Language } from '../../../domain/language/language.ts';
-import { declineText } from '../shared/decline-text.ts';
+import { declineText } from '../../../domain/language/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
 import type { SaleText } from '../shared/views.tsx';
 

@@ -7,7 +7,7 @@ import { isStorable } from '../../../domain/storable-text.ts';
 import { pathParam } from '../../http/request.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { leavePage, processingPage } from './card-page.tsx';
-import { declineText } from './decline-text.ts';
+import { declineText } from '../../../domain/language/decline-text.ts';
 import type { PageRequest } from './card-page.tsx';
 import { Alert } from './views.tsx';
 import { amountOf } from './card-page-kind.ts';

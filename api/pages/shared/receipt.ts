@@ -1,6 +1,7 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import { BRANDS } from '../parts/brands.tsx';
+import { cardText } from '../../../domain/language/card-text.ts';
+import type { ShownCard } from '../../../domain/language/card-text.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import type { ListRow } from './views.tsx';
 
@@ -78,17 +79,4 @@ function receiptRows(
     ...row(say('dateLabel'), at === null ? null : date(at), { isDated: true }),
     ...row(say('referenceLabel'), quote(reference), { reference }),
   ];
-}
-
-export interface ShownCard {
-  readonly brand: string;
-  readonly lastFourDigit: string;
-}
-
-export function cardText({ say }: Language, card: ShownCard): string {
-  return say('cardEnding', { brand: brandName(card), digits: card.lastFourDigit });
-}
-
-export function brandName({ brand }: ShownCard): string {
-  return BRANDS[brand]?.name ?? brand.charAt(0).toUpperCase() + brand.slice(1);
 }

@@ -3,7 +3,7 @@ import type { ApiDeps } from '../../deps.ts';
 import type { CardGateway, PageRequest } from './card-page.tsx';
 import type { CardPages, CardSubject } from './card-page-kind.ts';
 import { formToken } from './own-requests.ts';
-import { brandName } from './receipt.ts';
+import { brandName } from '../../../domain/language/card-text.ts';
 import { OwnForm } from './views.tsx';
 
 type OfferedCard = NonNullable<Awaited<ReturnType<typeof findOfferedCard>>>;

@@ -27,17 +27,17 @@ import { endPage } from '../shared/card-page.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Asked, BankConfirmation, CardStage, OwnStage } from '../shared/card-page-kind.ts';
 import {
-  brandName,
-  cardText,
   nextPaymentRows,
   paymentReceipt,
   productText,
   savedCardReceipt,
 } from '../shared/receipt.ts';
-import { declineText, REASONS } from '../shared/decline-text.ts';
-import type { Reason } from '../shared/decline-text.ts';
+import { declineText, REASONS } from '../../../domain/language/decline-text.ts';
+import type { Reason } from '../../../domain/language/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
-import type { Purchase, ShownCard } from '../shared/receipt.ts';
+import type { Purchase } from '../shared/receipt.ts';
+import { brandName, cardText } from '../../../domain/language/card-text.ts';
+import type { ShownCard } from '../../../domain/language/card-text.ts';
 import { OwnForm } from '../shared/views.tsx';
 import type { ListRow, Offer, SaleText } from '../shared/views.tsx';
 import { formToken } from '../shared/own-requests.ts';

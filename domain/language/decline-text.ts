@@ -1,6 +1,6 @@
-import { isDeclineCode } from '../../../domain/declines.ts';
-import type { DeclineCode } from '../../../domain/declines.ts';
-import type { Language } from '../../../domain/language/language.ts';
+import { isDeclineCode } from '../declines.ts';
+import type { DeclineCode } from '../declines.ts';
+import type { Language } from './language.ts';
 
 /** Codes share a text, so that a thief does not learn that the card was reported as lost or stolen. */
 export const REASONS = {
