@@ -11,7 +11,7 @@ import { startBackgroundLoad } from './background-load.ts';
 import type { LoadFigures } from './background-load.ts';
 import { settledDeliveries } from './healthy-merchant.ts';
 import type { HealthyDeliveries } from './healthy-merchant.ts';
-import { cloneSubscription } from './clones.ts';
+import { cloneSubscriptions } from './clones.ts';
 import { emptyCache, EMPTIED_WITHIN_MS, slowDown } from './conditions.ts';
 import { createAll, editAll, moveToOneInstant, payAll } from './set-up.ts';
 import type { Throughput } from './set-up.ts';
@@ -66,10 +66,11 @@ export async function runBillingDay(options: DayOptions, { dataDir, closers, say
   const pay = await payAll(stack, created);
   await waitUntilDelivered(stack);
   const subscriptionIds = created.map(({ subscriptionId }) => subscriptionId);
-  const [original = ''] = subscriptionIds;
+  const originals = [...subscriptionIds];
   if (options.subscriptions > paid) {
-    say(`copying the row of one of them ${options.subscriptions - paid} times`);
-    const copies = await cloneSubscription(stack, original, options.subscriptions - paid);
+    const copied = options.subscriptions - paid;
+    say(`copying their rows ${copied} times`);
+    const copies = await cloneSubscriptions(stack, originals, copied);
     subscriptionIds.push(...copies);
   }
 
@@ -77,7 +78,7 @@ export async function runBillingDay(options: DayOptions, { dataDir, closers, say
   await waitUntilQuiet(stack, null, QUIET_WITHIN_MS);
   const idle = await measureIdle(stack);
   const setting: WaveSetting = { stack, receiver, idle, subscriptionIds };
-  const others = options.cold ? await cloneSubscription(stack, original, WARM_UP) : [];
+  const others = options.cold ? await cloneSubscriptions(stack, originals, WARM_UP) : [];
   const reference =
     options.reference === undefined
       ? null
