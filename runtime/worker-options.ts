@@ -13,11 +13,11 @@ export const GRACE_MS = 40_000;
 /** The SDK's default, which must be given as soon as one kind of slots is our own. */
 const DEFAULT_SLOTS = { type: 'fixed-size', numSlots: 100 } as const;
 const WORKFLOW_TASK_POLLS = 12;
-/** The other polls are for the tasks of a worker's cached runs. */
-const NON_STICKY_POLLS = 1 / 3;
+/** No poll but one, which gets no slot ({@link WorkflowTaskSlots}), is for the worker's sticky queue. */
+const NON_STICKY_POLLS = 1;
 
-/** Longer delays the tasks of a killed worker; shorter causes replays under load. */
-const STICKY_QUEUE_TIMEOUT = '5s';
+/** Counts for the tasks of sticky queues also while they wait on the shared one: shorter repeats what a wave delays. */
+const STICKY_QUEUE_TIMEOUT = '60s';
 
 /** A run sleeps for a month, so only busy runs need a place. At each step of a task the SDK walks through all places. */
 const CACHED_RUNS = 500;

@@ -12,7 +12,12 @@ const CALLERS_MS = 5_000;
 
 const PERMIT = {};
 
-/** The slots of a worker's workflow tasks. Beside callers, a task that waits for a gateway lends its slot to another one. */
+/**
+ * The slots of a worker's workflow tasks. Beside callers, a task that waits for a gateway lends its slot to another one.
+ *
+ * A poll of the worker's sticky queue gets no slot. Temporal puts a task that no sticky poll waits for on the shared
+ * queue at once, where callers are first, none times out, and a worker that died holds nothing back.
+ */
 export class WorkflowTaskSlots implements CustomSlotSupplier<WorkflowSlotInfo> {
   readonly type = 'custom';
   private readonly now: () => number;
@@ -48,8 +53,12 @@ export class WorkflowTaskSlots implements CustomSlotSupplier<WorkflowSlotInfo> {
     }
   }
 
-  reserveSlot(_: SlotReserveContext, signal: AbortSignal): Promise<object> {
+  reserveSlot({ isSticky }: SlotReserveContext, signal: AbortSignal): Promise<object> {
     return new Promise((resolve, reject) => {
+      if (isSticky) {
+        signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+        return;
+      }
       const take = () => resolve(PERMIT);
       // A slot that was given just before is lost to the SDK, which will not release it.
       const abort = () => {

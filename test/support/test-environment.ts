@@ -230,8 +230,6 @@ export async function createEnvironment<Server extends TemporalPlace>(
           }),
           connection: server.nativeConnection,
           namespace: 'default',
-          // A workflow task that a stopped worker does not take within this time goes to another worker.
-          stickyQueueScheduleToStartTimeout: '1s',
         }),
       ),
     );

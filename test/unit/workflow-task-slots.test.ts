@@ -130,3 +130,17 @@ test('a poll that is cancelled while it waits for a slot, or before the SDK has 
   await turn();
   expect(given).toEqual([1]);
 });
+
+test('a poll of a sticky queue gets no slot, and ends when the worker stops', async () => {
+  const slots = new WorkflowTaskSlots();
+  const stop = new AbortController();
+  const sticky = slots.reserveSlot({ ...CONTEXT, isSticky: true }, stop.signal);
+  const { given } = ask(slots, 41);
+  await turn();
+  expect(given).toEqual(upTo(40));
+  stop.abort(new Error('stopped'));
+  await expect(sticky).rejects.toThrow('stopped');
+  slots.releaseSlot();
+  await turn();
+  expect(given).toEqual(upTo(41));
+});
