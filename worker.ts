@@ -4,6 +4,7 @@ import { measuredCharges } from './activities/subscription.ts';
 import { createActivities } from './activities/index.ts';
 import { openPace, paceKeeper } from './activities/charging/renewal-pace.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
+import { createMailSender } from './activities/mails/sender.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
 import { createDb, createProbeDb, requireDirect } from './db/client.ts';
 import { requireMigrated } from './db/migrate.ts';
@@ -123,12 +124,14 @@ const queues = createWebhookQueues({
   ...onTemporal,
   endpointsOf: (stream) => endpointsOf(db, stream, Date.now()),
 });
+const mails = config.mail && createMailSender({ db, links: config.links, mail: config.mail });
 const webhooks = createWebhookDelivery({
   db,
   sealing,
   logger,
   wakeEndpoint: queues.wakeEndpoint,
   allowLoopback: config.webhookAllowLoopback,
+  mails,
 });
 const subscriptionWorkflows = createSubscriptionWorkflows({
   ...onTemporal,
@@ -209,6 +212,7 @@ const shutdown = onShutdown(
       },
     },
     { name: 'deliveries', timeoutMs: DRAIN_MS, close: () => webhooks.stop(DRAIN_MS) },
+    { name: 'mail server', close: () => mails?.close() },
     { name: 'maintenance checks', timeoutMs: 10_000, close: () => endMaintenanceChecks?.() },
     { name: 'temporal client', close: () => temporal.close() },
     { name: 'temporal connection', close: () => connection.close() },

@@ -146,7 +146,10 @@ const app = createApp({
   declineNext: (order) => sandbox.declineNext(order),
   sealing,
   endpointProblem: (endpoint) =>
-    endpointProblem(endpoint, { allowLoopback: config.webhookAllowLoopback }),
+    endpointProblem(endpoint, {
+      allowLoopback: config.webhookAllowLoopback,
+      sendsMails: config.sendsMails,
+    }),
 });
 
 const server = createApiServer(

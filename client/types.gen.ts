@@ -1923,19 +1923,19 @@ export type DeliveryAttempt = {
      */
     at: number;
     /**
-     * Status of the answer. Absent without one.
+     * Status of the answer; of an e-mail, the reply of the mail server, or 204 if there was nothing to send. Absent without one.
      */
     httpStatus?: number;
     /**
-     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed.
+     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the mail server refuses the address for good.
      */
-    error?: 'name' | 'refused_address' | 'connect' | 'tls' | 'timeout' | 'reset' | 'redirect' | 'too_large' | 'invalid_answer';
+    error?: 'name' | 'refused_address' | 'connect' | 'tls' | 'timeout' | 'reset' | 'redirect' | 'too_large' | 'invalid_answer' | 'refused_recipient';
     /**
      * Time to the answer or the failure, in milliseconds.
      */
     durationMs: number;
     /**
-     * The first 1,000 characters of the body of the answer. Absent for a redirect.
+     * The first 1,000 characters of the answer. Absent for a redirect.
      */
     answer?: string;
     /**
@@ -1971,7 +1971,7 @@ export type CreateWebhookRequest = {
      */
     eventSigner: string;
     /**
-     * A public https URL. A development server also accepts http to the same machine.
+     * A public https URL. A development server also accepts http to the same machine. `mailto:payer` sends the payers e-mails in place of webhooks, if the installation has a mail server; the secret then signs nothing.
      */
     endpoint: string;
     /**
@@ -2056,7 +2056,7 @@ export type UpdateWebhookRequest = {
      */
     eventSigner: string;
     /**
-     * A public https URL. A development server also accepts http to the same machine.
+     * A public https URL. A development server also accepts http to the same machine. `mailto:payer` sends the payers e-mails in place of webhooks, if the installation has a mail server; the secret then signs nothing.
      */
     endpoint: string;
     /**
@@ -2129,19 +2129,19 @@ export type PingWebhookRequest = {
 
 export type PingWebhookAnswer = {
     /**
-     * Status of the answer. Absent without one.
+     * Status of the answer; of an e-mail, the reply of the mail server, or 204 if there was nothing to send. Absent without one.
      */
     httpStatus?: number;
     /**
-     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed.
+     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the mail server refuses the address for good.
      */
-    error?: 'name' | 'refused_address' | 'connect' | 'tls' | 'timeout' | 'reset' | 'redirect' | 'too_large' | 'invalid_answer';
+    error?: 'name' | 'refused_address' | 'connect' | 'tls' | 'timeout' | 'reset' | 'redirect' | 'too_large' | 'invalid_answer' | 'refused_recipient';
     /**
      * Time to the answer or the failure, in milliseconds.
      */
     durationMs: number;
     /**
-     * The first 1,000 characters of the body of the answer. Absent for a redirect.
+     * The first 1,000 characters of the answer. Absent for a redirect.
      */
     answer?: string;
 };

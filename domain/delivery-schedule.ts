@@ -40,6 +40,7 @@ export const SEND_ERRORS = [
   'redirect',
   'too_large',
   'invalid_answer',
+  'refused_recipient',
 ] as const;
 export type SendError = (typeof SEND_ERRORS)[number];
 

@@ -69,6 +69,8 @@ export const variables = {
   CHECKOUT_EXPIRY_HOURS: z.coerce.number().min(0.01).max(8_760).default(24),
   RATE_LIMIT_PER_SECOND: z.coerce.number().int().min(1).max(1_000_000).default(100),
   WEBHOOK_ALLOW_LOOPBACK: flag.default(false),
+  SMTP_URL: z.url({ protocol: /^smtps?$/ }).optional(),
+  MAIL_FROM: z.email().optional(),
 
   GATEWAY_KEY: secret,
   CREDENTIAL_PEPPER: z.string().transform(listOf).pipe(z.array(secret)),
@@ -99,7 +101,7 @@ const HOSTED_PAGES = [
   'CHECKOUT_EXPIRY_HOURS',
   'TRUSTED_PROXIES',
 ] as const;
-const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK'] as const;
+const WEBHOOKS = ['ENCRYPTION_KEY', 'WEBHOOK_ALLOW_LOOPBACK', 'MAIL_FROM'] as const;
 
 export const SECRETS = [
   'GATEWAY_KEY',
@@ -154,6 +156,7 @@ export function loadApiConfig(environment: Environment = processEnvironment()) {
     requestsPerSecond: env.RATE_LIMIT_PER_SECOND,
     currencies: readCurrencyLimits(env.CURRENCY_LIMITS_FILE),
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
+    sendsMails: env.MAIL_FROM !== undefined,
     failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,
   };
@@ -182,10 +185,12 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     'MAINTENANCE',
     'RENEWALS_PER_SECOND',
     'RETENTION_DAYS',
+    'SMTP_URL',
     'CURRENCY_LIMITS_FILE',
     'FAILPOINT',
   ] as const;
-  const env = read(variables, names, environment, [...SERVICE_CHECKS, refuseHalfADeployment]);
+  const checks = [...SERVICE_CHECKS, refuseHalfADeployment, refuseHalfAMailServer];
+  const env = read(variables, names, environment, checks);
   return {
     host: env.HOST,
     metricsPort: env.METRICS_PORT,
@@ -204,9 +209,15 @@ export function loadWorkerConfig(environment: Environment = processEnvironment()
     doubleUrls: doubleUrlsOf(env),
     encryptionKeys: env.ENCRYPTION_KEY,
     webhookAllowLoopback: env.WEBHOOK_ALLOW_LOOPBACK,
+    mail: mailOf(env),
     failpoint: env.FAILPOINT,
     logLevel: env.LOG_LEVEL,
   };
+}
+
+/** Null: the installation sends no e-mails. */
+function mailOf({ SMTP_URL: smtpUrl, MAIL_FROM: from }: Read<'SMTP_URL' | 'MAIL_FROM'>) {
+  return smtpUrl === undefined || from === undefined ? null : { smtpUrl, from };
 }
 
 function deploymentOf({
@@ -291,10 +302,16 @@ const refuseWrongCurrencyLimits: Check = (environment) => {
   }
 };
 
-const refuseHalfADeployment: Check = (environment) =>
-  isPresent(environment['WORKER_DEPLOYMENT_NAME']) === isPresent(environment['BUILD_ID'])
-    ? undefined
-    : 'WORKER_DEPLOYMENT_NAME, BUILD_ID: must be set together';
+const together =
+  (one: string, other: string): Check =>
+  (environment) =>
+    isPresent(environment[one]) === isPresent(environment[other])
+      ? undefined
+      : `${one}, ${other}: must be set together`;
+
+const refuseHalfADeployment = together('WORKER_DEPLOYMENT_NAME', 'BUILD_ID');
+/** The API needs the address alone, to know that e-mails are sent. */
+const refuseHalfAMailServer = together('SMTP_URL', 'MAIL_FROM');
 
 export const SERVICE_CHECKS: readonly Check[] = [
   unlessProduction('WEBHOOK_ALLOW_LOOPBACK', 'must be off', isOn),

@@ -9,11 +9,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 import { isHttpUrl } from '../domain/http-url.ts';
+import { MAIL_ENDPOINT } from '../domain/mails.ts';
 import { hasAtMost } from '../domain/storable-text.ts';
 
 export interface AddressRules {
   /** Development only: accepts `http:` and loopback addresses. */
   allowLoopback: boolean;
+  /** Accepts {@link MAIL_ENDPOINT}, too. */
+  sendsMails?: boolean;
 }
 
 const MAX_URL_LENGTH = 2_048;
@@ -38,8 +41,12 @@ const NOT_PUBLIC_DESPITE_RANGE = new Set(['168.63.129.16']);
 /** The IPv6 range of public unicast addresses. */
 const IPV6_PUBLIC = ipaddr.IPv6.parseCIDR('2000::/3');
 
+const NO_MAIL_SERVER =
+  'needs a mail server, and this installation has none: its operator sets SMTP_URL and MAIL_FROM';
+
 /** Returns why an endpoint's URL is refused. Addresses of names are checked at connect time. */
 export function endpointProblem(endpoint: string, rules: AddressRules): string | undefined {
+  if (endpoint === MAIL_ENDPOINT) return rules.sendsMails ? undefined : NO_MAIL_SERVER;
   if (!hasAtMost(endpoint, MAX_URL_LENGTH)) return `must have at most ${MAX_URL_LENGTH} characters`;
   if (!isHttpUrl(endpoint)) return 'must be an absolute https URL';
   const url = new URL(endpoint);

@@ -47,7 +47,13 @@ export async function sendBatch(
     const result = await traced(
       'webhook',
       (sent) => describeDelivery(delivery, sent),
-      () => deps.send({ url: endpoint.url, headers: signatureHeaders(signed), body }),
+      () =>
+        deps.send({
+          merchantId: endpoint.merchantId,
+          url: endpoint.url,
+          headers: signatureHeaders(signed),
+          body,
+        }),
     );
     const attempt = attemptAfter(endpoint, delivery, result, now());
     failpoint('after_delivery');
@@ -108,6 +114,9 @@ function attemptAfter(
   const { httpStatus } = told;
   if (httpStatus !== null && httpStatus >= 200 && httpStatus < 300) {
     return { ...told, state: 'DELIVERED', nextAttemptAt: null };
+  }
+  if (result.kind === 'answered' && result.isFinal) {
+    return { ...told, state: 'FAILED', nextAttemptAt: null };
   }
   const retryAfterMs =
     result.kind === 'answered' ? parseRetryAfter(result.retryAfter, Date.now()) : null;

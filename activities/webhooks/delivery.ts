@@ -9,11 +9,16 @@ import type { DrainDeps, DrainEndpointInput, DrainEndpointResult } from './drain
 import { pingEndpoint } from './ping.ts';
 import type { PingResult } from '../../domain/delivery-schedule.ts';
 import { createWebhookSender } from './sender.ts';
+import type { WebhookRequest } from './sender.ts';
+import { MAIL_ENDPOINT } from '../../domain/mails.ts';
+import type { MailSender } from '../mails/sender.ts';
 
 export interface WebhookDeps extends Omit<DrainDeps, 'send'> {
   /** Wakes the endpoint's workflow. Never throws. */
   wakeEndpoint: (endpoint: EndpointRef) => Promise<void>;
   allowLoopback: boolean;
+  /** Null: the installation has no mail server. */
+  mails: Pick<MailSender, 'send'> | null;
 }
 
 export interface WebhookActivities {
@@ -42,7 +47,11 @@ class Delivery {
   private readonly stopping = new AbortController();
 
   constructor(deps: WebhookDeps) {
-    this.deps = { ...deps, send: createWebhookSender({ allowLoopback: deps.allowLoopback }) };
+    const { allowLoopback, mails } = deps;
+    const post = createWebhookSender({ allowLoopback });
+    const send = async (request: WebhookRequest) =>
+      mails !== null && request.url === MAIL_ENDPOINT ? mails.send(request) : post(request);
+    this.deps = { ...deps, send };
     this.activities = {
       drainEndpoint: ({ nowAt, ...ref }) =>
         // The activity may have waited, and retries and pauses count from the present.

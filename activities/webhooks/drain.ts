@@ -293,7 +293,8 @@ export class Drain {
   private note(attempt: RecordedAttempt): void {
     const { updatedAt } = attempt;
     const at = this.now();
-    const isSuccess = attempt.state === 'DELIVERED';
+    // A mail server that refuses one address is no failing endpoint.
+    const isSuccess = attempt.state === 'DELIVERED' || attempt.error === 'refused_recipient';
     const outcome: VersionedOutcome = isSuccess
       ? { kind: 'success', updatedAt }
       : { kind: 'failure', at, jitter: Math.random(), updatedAt };

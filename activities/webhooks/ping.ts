@@ -26,5 +26,5 @@ export async function pingEndpoint(
   const body = Buffer.from(JSON.stringify(event), 'utf8');
   const signers = openSigners(deps, { ...config, configId });
   const headers = signatureHeaders({ eventId, sentAt, body, signers });
-  return toldOf(await deps.send({ url: config.url, headers, body }));
+  return toldOf(await deps.send({ merchantId, url: config.url, headers, body }));
 }

@@ -7,16 +7,28 @@ import { createGuardedRequest, endpointProblem } from '../../runtime/webhook-add
 import type { AddressRules } from '../../runtime/webhook-address.ts';
 
 export interface WebhookRequest {
+  merchantId: string;
   url: string;
   headers: Record<string, string>;
   body: Buffer;
 }
 
-/** The result of one attempt. `answer`: the beginning of the body, which may be stored; not of a redirect. */
-export type SendResult = { durationMs: number } & (
-  | { kind: 'answered'; status: number; retryAfter: string | null; answer: string | null }
-  | { kind: 'failed'; error: SendError }
-);
+/**
+ * The result of one attempt. `answer`: the beginning of the body, which may be stored; not of a redirect. `status`: of an
+ * e-mail, the reply code of SMTP.
+ */
+export type AttemptResult =
+  | {
+      kind: 'answered';
+      status: number;
+      retryAfter: string | null;
+      answer: string | null;
+      error?: SendError;
+      /** No further attempt will succeed. */
+      isFinal?: boolean;
+    }
+  | { kind: 'failed'; error: SendError };
+export type SendResult = { durationMs: number } & AttemptResult;
 
 /** What the log and a ping tell of a request. */
 export function toldOf(result: SendResult): PingResult {
@@ -25,7 +37,7 @@ export function toldOf(result: SendResult): PingResult {
     return { httpStatus: null, error: result.error, durationMs, answer: null };
   }
   const { status: httpStatus, answer } = result;
-  const error = isRedirect(httpStatus) ? 'redirect' : null;
+  const error = result.error ?? (isRedirect(httpStatus) ? 'redirect' : null);
   return { httpStatus, error, durationMs, answer };
 }
 
@@ -62,7 +74,7 @@ export function createWebhookSender(
       throw error;
     })) as [IncomingMessage | null];
     if (answer === null) return send(webhook, signal);
-    const text = await beginningOf(answer);
+    const text = await bodyOf(answer);
     const status = answer.statusCode ?? 0;
     return {
       kind: 'answered' as const,
@@ -88,8 +100,8 @@ export function createWebhookSender(
 
 const isRedirect = (status: number): boolean => status >= 300 && status < 400;
 
-/** Reads the body so that the connection can be reused. Bytes that no row can hold become U+FFFD. */
-async function beginningOf(body: Readable): Promise<string> {
+/** Reads the body so that the connection can be reused. Returns its beginning. */
+async function bodyOf(body: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   const late = AbortSignal.timeout(ANSWER_BODY_TIMEOUT_MS);
@@ -103,9 +115,13 @@ async function beginningOf(body: Readable): Promise<string> {
   } catch {
     // The status has arrived, and it alone decides.
   }
-  const text = Buffer.concat(chunks).toString('utf8').replaceAll('\0', '\uFFFD');
+  return beginningOf(Buffer.concat(chunks).toString('utf8'));
+}
+
+/** Returns what is kept of an answer. A character that no row can hold becomes U+FFFD. */
+export function beginningOf(text: string): string {
   // The cut must not divide a surrogate pair, which no row can hold.
-  return Array.from(text).slice(0, ANSWER_MAX).join('');
+  return Array.from(text.replaceAll('\0', '\uFFFD')).slice(0, ANSWER_MAX).join('');
 }
 
 const UTF8_BYTES_MAX = 4;
@@ -117,7 +133,10 @@ const SEND_ERRORS_BY_CODE: readonly (readonly [RegExp, SendError])[] = [
   [/^(ECONNRESET|EPIPE)/, 'reset'],
   [/^(ETIMEDOUT|ABORT_ERR)/, 'timeout'],
   [/^HPE_HEADER_OVERFLOW/, 'too_large'],
-  [/^(ERR_TLS|ERR_SSL|EPROTO|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH)/, 'tls'],
+  [
+    /^(ERR_TLS|ERR_SSL|ETLS|EPROTO|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH)/,
+    'tls',
+  ],
   [/^E[A-Z]+$/, 'connect'],
 ];
 
@@ -125,7 +144,13 @@ const SEND_ERRORS_BY_CODE: readonly (readonly [RegExp, SendError])[] = [
 const STATUS_LINE = /^HTTP\/\d\.\d ([2-5]\d\d)/m;
 
 /** `rawPacket`: the bytes of an answer whose headers Node refuses. */
-function resultOf({ code = '', rawPacket }: { code?: unknown; rawPacket?: Buffer }) {
+export function resultOf({
+  code = '',
+  rawPacket,
+}: {
+  code?: unknown;
+  rawPacket?: Buffer;
+}): AttemptResult {
   const status = STATUS_LINE.exec(rawPacket?.toString('latin1') ?? '')?.[1];
   if (status !== undefined) {
     return { kind: 'answered' as const, status: Number(status), retryAfter: null, answer: null };

@@ -97,7 +97,12 @@ describe('a guarded request', () => {
 
 describe('the webhook sender', () => {
   const send = (url: string, allowLoopback: boolean) =>
-    createWebhookSender({ allowLoopback })({ url, headers: {}, body: Buffer.from('{}') });
+    createWebhookSender({ allowLoopback })({
+      merchantId: 'mer_a',
+      url,
+      headers: {},
+      body: Buffer.from('{}'),
+    });
 
   it.each(SPELLINGS)('refuses %s in production before anything is sent [D-55]', async (host) => {
     const before = receiver.received.length;
@@ -160,7 +165,12 @@ describe('the webhook sender', () => {
   it('sends again when the endpoint has closed the kept connection [D-54]', async () => {
     const raw = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n';
     const sendTo = createWebhookSender({ allowLoopback: true });
-    const webhook = { url: receiver.url, headers: {}, body: Buffer.from('{}') };
+    const webhook = {
+      merchantId: 'mer_a',
+      url: receiver.url,
+      headers: {},
+      body: Buffer.from('{}'),
+    };
     for (let n = 0; n < 20; n += 1) {
       receiver.answerNext({ status: 200, raw });
       expect(await sendTo(webhook)).toMatchObject({ kind: 'answered', status: 200 });

@@ -1,13 +1,22 @@
-import { expect } from 'vitest';
+import { afterAll, expect } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
 import { declare } from '../../tools/scripts/client/declare.ts';
 import { PAYING_CARD, payOn, payOnPage } from '../../tools/scripts/client/payer.ts';
-import { onDevServer as test } from '../support/environment.ts';
+import { MAIL_ENDPOINT, MAIL_EVENT_TYPES } from '../../domain/mails.ts';
+import { onDevServerWith } from '../support/environment.ts';
+import { LINKS } from '../support/links.ts';
+import { startMailServer } from '../support/mail-server.ts';
+
+const mails = await startMailServer();
+afterAll(() => mails.close());
+const test = onDevServerWith({ mail: mails.settings });
 
 const YEARLY = { interval: 'YEAR', cycleCount: 5 };
 const ADA = { name: 'Ada Example', email: 'ada@example.com' };
+
+const linesOf = (text = ''): string[] => text.trim().replaceAll('\u00A0', ' ').split('\n');
 
 function linkIn({ links }: Page, text: string): string {
   const link = links.find((each) => each.text === text);
@@ -27,6 +36,20 @@ test('a payer joins, is told of the renewal, changes the card, leaves and keeps 
   const subscription = await shop.subscribe({ testClockId, customerDetails: ADA, ...YEARLY });
   const { subscriptionId } = subscription;
   const news = (count: number) => shop.news(subscriptionId, count);
+  await shop.merchant.post('/webhook', {
+    endpoint: MAIL_ENDPOINT,
+    eventSigner: 'signs nothing',
+    subscribedEventTypes: MAIL_EVENT_TYPES,
+  });
+  /** Subject and text of the next e-mails to the payer. */
+  let read = 0;
+  const mail = async (count: number) => {
+    await expect.poll(() => mails.received.length).toBe(read + count);
+    const news = mails.received.slice(read);
+    read = mails.received.length;
+    expect(news.map(({ to }) => to?.[0]?.address)).toEqual(news.map(() => ADA.email));
+    return news.map(({ subject, text }) => ({ subject, lines: linesOf(text) }));
+  };
   const latest = () =>
     shop.receiver.received.map(({ event }) => event).findLast((it) => it['cancelUrl']) ?? {};
 
@@ -34,6 +57,24 @@ test('a payer joins, is told of the renewal, changes the card, leaves and keeps 
   const receipt = await payOnPage(subscription.fwdUrl, { ...PAYING_CARD, expiry: '01 / 29' });
   expect(receipt.title).toBe('Thank you: your payment was received');
   await news(6);
+  const leavePage = (action: string) =>
+    `${LINKS.publicUrl}/m/${merchantId}/${action}?reference=${subscriptionId}`;
+  const leave = [
+    'Cancel contract here:',
+    leavePage('cancel'),
+    'Withdraw from contract here:',
+    leavePage('withdraw'),
+  ];
+  const [paid] = await mail(1);
+  expect(paid?.subject).toBe('[TEST] Thank you: your payment was received · Test merchant');
+  expect(paid?.lines).toEqual(
+    expect.arrayContaining([
+      'Paid: US$19.99',
+      'Card: Visa ending in 4242',
+      'Next payment: US$19.99 on 28 February 2029',
+      ...leave,
+    ]),
+  );
 
   await advance('2029-01-19T09:30:00Z');
   expect(await news(1)).toEqual([
@@ -46,10 +87,37 @@ test('a payer joins, is told of the renewal, changes the card, leaves and keeps 
     lateMs: 0,
     cancelUrl: expect.stringContaining(new URL(cancelUrl).pathname) as string,
   });
+  const next = 'The next payment is US$19.99 on 28 February 2029.';
+  const footer = [
+    '',
+    'Dates are in UTC.',
+    'You receive this e-mail because you paid Test merchant or subscribed with them.',
+    'Test mode: no money moves.',
+  ];
+  expect(await mail(1)).toEqual([
+    {
+      subject: '[TEST] Your subscription renews on 28 February 2029 · Test merchant',
+      lines: ['Your subscription renews on 28 February 2029', '', next, '', ...leave, ...footer],
+    },
+  ]);
   await advance('2029-01-29T09:30:00Z');
   expect(await news(1)).toEqual([
     '2029-01-29 09:30 payment_method.expiring ACTIVE 1999 USD, next 2029-02-28 09:30',
   ]);
+
+  const [expiring] = await mail(1);
+  expect(expiring?.subject).toBe(
+    '[TEST] Your card expires before the next payment · Test merchant',
+  );
+  expect(expiring?.lines.slice(0, 5)).toEqual([
+    'Your card expires before the next payment',
+    '',
+    next,
+    '',
+    'Change your card:',
+  ]);
+  const changePage = expiring?.lines[5]?.replace(LINKS.publicUrl, shop.url) ?? '';
+  expect((await openPage(changePage)).title).toBe('Change your card');
 
   // The own page leads to the page for another card
   const { customerId } = await subscription.read();
@@ -71,11 +139,22 @@ test('a payer joins, is told of the renewal, changes the card, leaves and keeps 
     'subscription.cancel_scheduled',
     'cancellation.received',
   ]);
+  const mailed = (await mail(2)).map(({ subject, lines }) => [subject, lines[4]]);
+  expect(mailed).toEqual([
+    ['[TEST] Your subscription renews on 28 February 2029 · Test merchant', leave[0]],
+    [
+      '[TEST] Your cancellation was received · Test merchant',
+      'Declaration: I cancel this contract.',
+    ],
+  ]);
   const copy = await openPage(linkIn(confirmation, 'Download this confirmation'));
   expect(copy.html).toContain('I cancel this contract.');
 
   await advance('2029-02-28T09:30:00Z');
   expect(await news(1)).toEqual(['2029-02-28 09:30 subscription.ended ENDED 1999 USD']);
+  expect((await mail(1)).map(({ subject }) => subject)).toEqual([
+    '[TEST] This subscription has ended · Test merchant',
+  ]);
   expect(await subscription.book()).toEqual(['succeeded 1999']);
   const timeline = await shop.merchant.get<{ data: { what: string; actor: string }[] }>(
     `/subscription/timeline/${subscriptionId}`,
@@ -101,6 +180,7 @@ test('a payer joins, is told of the renewal, changes the card, leaves and keeps 
   await advance('2032-01-01T00:00:00Z');
   await shop.expectAllDelivered(subscriptionId);
   expect(await news(0)).toEqual([]);
+  expect(mails.received).toHaveLength(read);
   expect(await subscription.book()).toEqual(['succeeded 1999']);
   await changeSettings(db, merchantId, { declarations: 'tell', portal: ['card'] });
 });

@@ -194,7 +194,8 @@ export async function createApiEnvironment({
     testCards,
     declineNext: async (order) => void forcedDeclines.push(order),
     sealing,
-    endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: false }),
+    endpointProblem: (endpoint) =>
+      endpointProblem(endpoint, { allowLoopback: false, sendsMails: true }),
   });
   const server = createApiServer(
     app,

@@ -75,7 +75,8 @@ export async function openShop(env: TestEnvironment) {
     testCards: env.gateway.testCards,
     declineNext: (order) => env.gateway.declineNext(order),
     sealing: env.sealing,
-    endpointProblem: (endpoint) => endpointProblem(endpoint, { allowLoopback: true }),
+    endpointProblem: (endpoint) =>
+      endpointProblem(endpoint, { allowLoopback: true, sendsMails: true }),
   });
   const koa = app.callback();
   server.on('request', (request, response) => void koa(request, response));

@@ -13,6 +13,8 @@ import type { Processor } from '../../gateways/processor.ts';
 import type { SendBudget } from '../../activities/deps.ts';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
+import { createMailSender } from '../../activities/mails/sender.ts';
+import type { MailSettings } from '../../activities/mails/sender.ts';
 import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
 import { createDb } from '../../db/client.ts';
 import { endpointsOf } from '../../db/repositories/webhooks/deliveries.ts';
@@ -115,6 +117,8 @@ export async function createEnvironment<Server extends TemporalPlace>(
     sendBudget?: SendBudget;
     /** Default: so much room that no renewal is delayed. */
     places?: RenewalPlaces;
+    /** Default: no mail server. */
+    mail?: MailSettings;
   } = {},
 ) {
   const database = await createTestDatabase(options.postgresUrl);
@@ -123,7 +127,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     poolSize: 10,
     applicationName: 'test-environment',
   });
-  const { onStatement } = options;
+  const { onStatement, mail = null } = options;
   const counted =
     onStatement &&
     createDb({
@@ -183,6 +187,7 @@ export async function createEnvironment<Server extends TemporalPlace>(
     sealing,
     wakeEndpoint: webhooks.wakeEndpoint,
     allowLoopback: true,
+    mails: mail && createMailSender({ db, links: LINKS, mail }),
   });
   const activities = createActivities({
     db: counted?.db ?? db,

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { and, asc, eq, gt, sql } from 'drizzle-orm';
 import { expect, test, vi } from 'vitest';
+import { createMailSender } from '../../activities/mails/sender.ts';
+import type { MailSettings } from '../../activities/mails/sender.ts';
 import { createWebhookDelivery } from '../../activities/webhooks/delivery.ts';
 import { createDb } from '../../db/client.ts';
 import type { Db } from '../../db/client.ts';
@@ -17,6 +19,7 @@ import type { EventType } from '../../domain/events.ts';
 import { newId } from '../../domain/ids.ts';
 import { DEFAULT_RETRY_PLAN } from '../../domain/retry-plan.ts';
 import { createSealing } from '../../runtime/sealing.ts';
+import { LINKS } from './links.ts';
 import { createTestDatabase } from './database.ts';
 import { startWebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
 import type { WebhookReceiver } from '../../tools/scripts/client/webhook-receiver.ts';
@@ -36,7 +39,9 @@ function startProcess(
   db: Db,
   sealing: ReturnType<typeof createSealing>,
   wakesEnd = Promise.resolve(),
+  mail: MailSettings | null = null,
 ) {
+  const mails = mail && createMailSender({ db, links: LINKS, mail });
   const woken: string[] = [];
   const lines: unknown[] = [];
   const log = (fields: object, message?: string) => void lines.push({ ...fields, message });
@@ -45,12 +50,13 @@ function startProcess(
     sealing,
     logger: { info: log, warn: log },
     allowLoopback: true,
+    mails,
     wakeEndpoint: async ({ configId }) => {
       woken.push(configId);
       await wakesEnd;
     },
   });
-  return Object.assign(delivery, { woken, lines });
+  return Object.assign(delivery, { woken, lines, mails });
 }
 
 export const MINUTE_MS = 60_000;
@@ -150,8 +156,8 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
     /** The endpoints whose queues were woken, in order. */
     woken: own.woken,
     /** Creates the webhook delivery of another process, whose wake-ups of queues end when `wakesEnd` resolves. */
-    startProcess(itsDb: Db = db, wakesEnd?: Promise<void>): Process {
-      const other = startProcess(itsDb, sealing, wakesEnd);
+    startProcess(itsDb: Db = db, wakesEnd?: Promise<void>, mail?: MailSettings): Process {
+      const other = startProcess(itsDb, sealing, wakesEnd, mail);
       started.push(other);
       return other;
     },
@@ -241,6 +247,7 @@ async function createWebhookEnvironment({ url, db }: { url: string; db: Db }) {
       await Promise.all(receivers.map((receiver) => receiver.close()));
       if (receivers.length > 0) await expectNoClaim(db);
       await Promise.all(started.map((process) => process.stop(STOP_MS)));
+      for (const { mails } of started) mails?.close();
     },
   };
 }

@@ -23,18 +23,22 @@ const EVENT_ID = 'evt_0002sSOLu0000000000001';
 export const eventIdParam = { description: 'Id of an event.', example: EVENT_ID };
 
 export const sendResult = {
-  httpStatus: z.int().optional().meta({ description: 'Status of the answer. Absent without one.' }),
+  httpStatus: z.int().optional().meta({
+    description:
+      'Status of the answer; of an e-mail, the reply of the mail server, or 204 if there was nothing to send. Absent without one.',
+  }),
   error: z
     .enum(SEND_ERRORS)
     .optional()
     .meta({
       description:
         'Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not ' +
-        'public. `too_large`: its headers are too long. `redirect`: redirects are not followed.',
+        'public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the ' +
+        'mail server refuses the address for good.',
     }),
   durationMs: count('Time to the answer or the failure, in milliseconds.'),
   answer: z.string().optional().meta({
-    description: 'The first 1,000 characters of the body of the answer. Absent for a redirect.',
+    description: 'The first 1,000 characters of the answer. Absent for a redirect.',
   }),
 };
 

@@ -11,6 +11,7 @@ import { DEACTIVATION_REASONS, FAILING_LIMIT_MS } from '../../../domain/delivery
 import { isOpen } from '../../../domain/endpoint-breaker.ts';
 import { DomainError } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
+import { isMailed, MAIL_ENDPOINT, MAIL_EVENT_TYPES } from '../../../domain/mails.ts';
 import {
   added,
   count,
@@ -45,7 +46,9 @@ const webhookFields = {
         '24 to 64 random bytes in Base64. A text without that prefix is accepted too.',
     ),
   endpoint: text(ENDPOINT_MAX).meta({
-    description: 'A public https URL. A development server also accepts http to the same machine.',
+    description:
+      'A public https URL. A development server also accepts http to the same machine. `mailto:payer` sends the payers ' +
+      'e-mails in place of webhooks, if the installation has a mail server; the secret then signs nothing.',
     format: 'uri',
   }),
   subscribedEventTypes: z
@@ -56,20 +59,37 @@ const webhookFields = {
 };
 
 function webhookProblems(
-  { endpoint }: Partial<Fields<typeof webhookFields>>,
+  { endpoint, subscribedEventTypes = [] }: Partial<Fields<typeof webhookFields>>,
   endpointProblem: (endpoint: string) => string | undefined,
 ): Problem[] {
   const message = endpoint === undefined ? undefined : endpointProblem(endpoint);
-  return message === undefined ? [] : [{ field: 'endpoint', message }];
+  const unmailed = subscribedEventTypes.filter((type) => !isMailed(type));
+  return [
+    ...(message === undefined ? [] : [{ field: 'endpoint', message }]),
+    ...(endpoint !== MAIL_ENDPOINT || unmailed.length === 0
+      ? []
+      : [
+          {
+            field: 'subscribedEventTypes',
+            message: `no e-mail is made of ${unmailed.join(', ')}, but of ${MAIL_EVENT_TYPES.join(', ')}`,
+          },
+        ]),
+  ];
 }
 
 function isBase64(text: string): boolean {
   return text !== '' && Buffer.from(text, 'base64').toString('base64') === text;
 }
 
-const TOO_MANY =
-  `A merchant has at most ${CONFIGS_MAX} webhook configurations, deactivated ones included. ` +
-  'Delete one first.';
+const REFUSALS = {
+  too_many:
+    `A merchant has at most ${CONFIGS_MAX} webhook configurations, deactivated ones included. ` +
+    'Delete one first.',
+  second_of_mails:
+    'Payers already get e-mails by another configuration. Change that one, or delete it first.',
+  other_kind:
+    'A configuration of webhooks cannot become one of e-mails, nor the other way round. Create another one.',
+} as const;
 
 const exampleBody = {
   eventSigner: 'whsec_c2VjcmV0IGJ5dGVzIG9mIHlvdXIgb3du',
@@ -221,7 +241,7 @@ export const createWebhook = route({
     return writeOnce(call, deps, async (tx) => {
       const at = deps.now();
       const webhookConfigId = newId('whc', at, deps.random);
-      const isStored = await createWebhookConfig(tx, {
+      const refusal = await createWebhookConfig(tx, {
         merchantId: call.merchant.id,
         configId: webhookConfigId,
         url: endpoint,
@@ -229,7 +249,7 @@ export const createWebhook = route({
         eventTypes: subscribedEventTypes,
         at,
       });
-      if (!isStored) throw new DomainError('operation_not_allowed', TOO_MANY);
+      if (refusal !== null) throw new DomainError('operation_not_allowed', REFUSALS[refusal]);
       return { answer: ok({ webhookConfigId }) };
     });
   },
@@ -253,7 +273,7 @@ export const updateWebhook = route({
     problems: (fields, { endpointProblem }) => webhookProblems(fields, endpointProblem),
   },
   answer: 'no content',
-  refusals: ['resource_not_found'],
+  refusals: ['resource_not_found', 'operation_not_allowed'],
   handle: async (call, deps) => {
     const { endpoint, eventSigner, subscribedEventTypes } = call.body;
     const ref = configRef(call);
@@ -266,14 +286,15 @@ export const updateWebhook = route({
       return { sealedSigner, isStoredReadable: before !== null };
     };
     return writeOnce(call, deps, async (tx) => {
-      const isKnown = await updateWebhookConfig(tx, {
+      const refusal = await updateWebhookConfig(tx, {
         ...ref,
         url: endpoint,
         eventTypes: subscribedEventTypes,
         reseal,
         at: deps.now(),
       });
-      if (!isKnown) throw notFound('webhook configuration');
+      if (refusal === 'unknown') throw notFound('webhook configuration');
+      if (refusal !== null) throw new DomainError('operation_not_allowed', REFUSALS[refusal]);
       // Not awaited. The maintenance sweep wakes an endpoint queue that missed the signal.
       return { answer: NO_CONTENT, afterCommit: async () => void deps.webhooks.breakerClosed(ref) };
     });

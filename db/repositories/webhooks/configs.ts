@@ -7,6 +7,7 @@ import { afterAttempt, CLOSED_BREAKER } from '../../../domain/endpoint-breaker.t
 import type { Breaker, BreakerOutcome, EndpointRef } from '../../../domain/endpoint-breaker.ts';
 import { endpointEventBody } from '../../../domain/events.ts';
 import type { EndpointEventDraft, EventType } from '../../../domain/events.ts';
+import { MAIL_ENDPOINT } from '../../../domain/mails.ts';
 import type { Db } from '../../client.ts';
 import { merchants } from '../../schema/merchants.ts';
 import { webhookConfigs, webhookDeliveries } from '../../schema/webhooks.ts';
@@ -26,7 +27,7 @@ const isPendingFor = ({ merchantId, configId }: EndpointRef) =>
 /** Maximum number of configurations of one merchant, deactivated ones included. */
 export const CONFIGS_MAX = 20;
 
-/** False if the merchant already has {@link CONFIGS_MAX}. `at` is real time. */
+/** Returns why no configuration was stored; null if it was. `at` is real time. */
 export async function createWebhookConfig(
   tx: Db,
   config: EndpointRef & {
@@ -35,9 +36,9 @@ export async function createWebhookConfig(
     eventTypes: EventType[];
     at: number;
   },
-): Promise<boolean> {
+): Promise<'too_many' | 'second_of_mails' | null> {
   const { configId, at, ...rest } = config;
-  const { merchantId } = config;
+  const { merchantId, url } = config;
   // The row's lock serialises the creations of one merchant, so parallel requests cannot exceed the limit.
   await tx
     .select({ id: merchants.id })
@@ -46,11 +47,15 @@ export async function createWebhookConfig(
     .for('no key update');
   const isOwn = hasValues(webhookConfigs, { merchantId });
   const isCounted = and(isOwn, isNull(webhookConfigs.deletedAt));
-  if ((await tx.$count(webhookConfigs, isCounted)) >= CONFIGS_MAX) return false;
+  if ((await tx.$count(webhookConfigs, isCounted)) >= CONFIGS_MAX) return 'too_many';
+  const isSame = and(isCounted, eq(webhookConfigs.url, url));
+  // A payer would get each e-mail twice.
+  if (url === MAIL_ENDPOINT && (await tx.$count(webhookConfigs, isSame)) > 0)
+    return 'second_of_mails';
   await tx
     .insert(webhookConfigs)
     .values({ ...rest, id: configId, isActive: true, createdAt: at, updatedAt: at });
-  return true;
+  return null;
 }
 
 /** Most missed events that are counted. */
@@ -114,7 +119,8 @@ export interface Resealed {
 
 /**
  * Replaces URL, secret and types, reactivates the configuration, closes its breaker and makes pending deliveries due.
- * `reseal` returns the new encrypted secret; null: unchanged. The old one also signs for 24 h. False if there is none.
+ * `reseal` returns the new encrypted secret; null: unchanged. The old one also signs for 24 h. Returns why nothing
+ * changed; null if it did.
  */
 export async function updateWebhookConfig(
   db: Db,
@@ -124,15 +130,16 @@ export async function updateWebhookConfig(
     reseal: (stored: Buffer) => Resealed | null;
     at: number;
   },
-): Promise<boolean> {
+): Promise<'unknown' | 'other_kind' | null> {
   return db.transaction(async (tx) => {
     const [stored] = await tx
-      .select({ sealedSigner: webhookConfigs.sealedSigner })
+      .select({ sealedSigner: webhookConfigs.sealedSigner, url: webhookConfigs.url })
       .from(webhookConfigs)
       .where(and(isConfig(config), isNull(webhookConfigs.deletedAt)))
       // The inserts of events lock the row's key.
       .for('no key update');
-    if (!stored) return false;
+    if (!stored) return 'unknown';
+    if ((stored.url === MAIL_ENDPOINT) !== (config.url === MAIL_ENDPOINT)) return 'other_kind';
     const resealed = config.reseal(stored.sealedSigner);
     const isListed = resealed?.isStoredReadable === true;
     const newSigner = resealed && {
@@ -157,7 +164,7 @@ export async function updateWebhookConfig(
       .update(webhookDeliveries)
       .set({ nextAttemptAt: config.at })
       .where(and(isPendingFor(config), gt(webhookDeliveries.nextAttemptAt, config.at)));
-    return true;
+    return null;
   });
 }
 

@@ -266,4 +266,13 @@ export const de: Texts = {
   endsThen:
     'Es endet am {date}, und es wird nichts mehr abgebucht. Bis dahin können Sie es sich anders überlegen.',
   endsAtOnce: 'Es endet sofort, und es wird nichts mehr abgebucht.',
+
+  // E-mails
+  trialEndsOn: 'Ihr kostenloser Probezeitraum endet am {date}',
+  renewsOn: 'Ihr Abonnement verlängert sich am {date}',
+  priceChanges: 'Der Preis Ihres Abonnements ändert sich',
+  cardExpiresFirst: 'Ihre Karte läuft vor der nächsten Zahlung ab',
+  keepMail: '{name} hat diese Erklärung erhalten. Bewahren Sie diese E-Mail als Bestätigung auf.',
+  whyMail:
+    'Sie erhalten diese E-Mail, weil Sie bei {name} bezahlt oder ein Abonnement abgeschlossen haben.',
 };

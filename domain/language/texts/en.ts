@@ -267,6 +267,14 @@ export const en = {
   endsThen:
     'It ends on {date}, and nothing more will be charged. Until then you can change your mind.',
   endsAtOnce: 'It ends at once, and nothing more will be charged.',
+
+  // E-mails
+  trialEndsOn: 'Your free trial ends on {date}',
+  renewsOn: 'Your subscription renews on {date}',
+  priceChanges: 'The price of your subscription changes',
+  cardExpiresFirst: 'Your card expires before the next payment',
+  keepMail: '{name} received this declaration. Keep this e-mail as your confirmation.',
+  whyMail: 'You receive this e-mail because you paid {name} or subscribed with them.',
 } as const;
 
 export type Forms = { readonly [Category in Intl.LDMLPluralRule]?: string } & {

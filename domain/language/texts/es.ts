@@ -258,4 +258,12 @@ export const es: Texts = {
   endsOn: 'Termina el',
   endsThen: 'Termina el {date} y no se cobrará nada más. Hasta entonces puede cambiar de opinión.',
   endsAtOnce: 'Termina de inmediato y no se cobrará nada más.',
+
+  // E-mails
+  trialEndsOn: 'Su prueba gratuita termina el {date}',
+  renewsOn: 'Su suscripción se renueva el {date}',
+  priceChanges: 'El precio de su suscripción cambia',
+  cardExpiresFirst: 'Su tarjeta caduca antes del próximo pago',
+  keepMail: '{name} ha recibido esta declaración. Guarde este correo como confirmación.',
+  whyMail: 'Recibe este correo por su pago o su suscripción con {name}.',
 };

@@ -263,4 +263,13 @@ export const fr: Texts = {
   endsThen:
     'Il prend fin le {date} et plus rien ne sera débité. Vous pouvez changer d’avis jusque-là.',
   endsAtOnce: 'Il prend fin immédiatement et plus rien ne sera débité.',
+
+  // E-mails
+  trialEndsOn: 'Votre essai gratuit se termine le {date}',
+  renewsOn: 'Votre abonnement se renouvelle le {date}',
+  priceChanges: 'Le prix de votre abonnement change',
+  cardExpiresFirst: 'Votre carte expire avant le prochain paiement',
+  keepMail: '{name} a reçu cette déclaration. Conservez cet e-mail comme confirmation.',
+  whyMail:
+    'Vous recevez cet e-mail en raison de votre paiement ou de votre abonnement auprès de {name}.',
 };

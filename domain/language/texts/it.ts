@@ -259,4 +259,12 @@ export const it: Texts = {
   endsOn: 'Termina il',
   endsThen: 'Termina il {date} e non sarà addebitato altro. Fino ad allora può ripensarci.',
   endsAtOnce: 'Termina subito e non sarà addebitato altro.',
+
+  // E-mails
+  trialEndsOn: 'La Sua prova gratuita termina il {date}',
+  renewsOn: 'Il Suo abbonamento si rinnova il {date}',
+  priceChanges: 'Il prezzo del Suo abbonamento cambia',
+  cardExpiresFirst: 'La Sua carta scade prima del prossimo pagamento',
+  keepMail: '{name} ha ricevuto questa dichiarazione. Conservi questa e-mail come conferma.',
+  whyMail: 'Riceve questa e-mail per il Suo pagamento o il Suo abbonamento con {name}.',
 };

@@ -258,4 +258,12 @@ export const ja: Texts = {
   endsOn: '終了日',
   endsThen: '{date}に終了し、以後は請求されません。それまでは取り消すことができます。',
   endsAtOnce: 'すぐに終了し、以後は請求されません。',
+
+  // E-mails
+  trialEndsOn: '無料トライアルは{date}に終了します',
+  renewsOn: '定期購入は{date}に更新されます',
+  priceChanges: '定期購入の料金が変わります',
+  cardExpiresFirst: '次回のお支払いの前にカードの有効期限が切れます',
+  keepMail: '{name}はこのお申し出を受け取りました。このメールを確認書として保管してください。',
+  whyMail: 'このメールは、{name}でのお支払いまたは定期購入についてお送りしています。',
 };

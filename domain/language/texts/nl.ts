@@ -263,4 +263,12 @@ export const nl: Texts = {
   endsThen:
     'Het eindigt op {date} en er wordt niets meer afgeschreven. Tot dan kunt u van gedachten veranderen.',
   endsAtOnce: 'Het eindigt meteen en er wordt niets meer afgeschreven.',
+
+  // E-mails
+  trialEndsOn: 'Uw gratis proefperiode eindigt op {date}',
+  renewsOn: 'Uw abonnement wordt verlengd op {date}',
+  priceChanges: 'De prijs van uw abonnement verandert',
+  cardExpiresFirst: 'Uw kaart verloopt vóór de volgende betaling',
+  keepMail: '{name} heeft deze verklaring ontvangen. Bewaar deze e-mail als bevestiging.',
+  whyMail: 'U ontvangt deze e-mail vanwege uw betaling of uw abonnement bij {name}.',
 };

@@ -257,4 +257,12 @@ export const pt: Texts = {
   endsOn: 'Termina em',
   endsThen: 'Ela termina em {date}, e nada mais será cobrado. Até lá você pode mudar de ideia.',
   endsAtOnce: 'Ela termina imediatamente, e nada mais será cobrado.',
+
+  // E-mails
+  trialEndsOn: 'Seu teste grátis termina em {date}',
+  renewsOn: 'Sua assinatura será renovada em {date}',
+  priceChanges: 'O preço da sua assinatura vai mudar',
+  cardExpiresFirst: 'Seu cartão vence antes do próximo pagamento',
+  keepMail: '{name} recebeu esta declaração. Guarde este e-mail como confirmação.',
+  whyMail: 'Você recebe este e-mail por causa do seu pagamento ou da sua assinatura com {name}.',
 };

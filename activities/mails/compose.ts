@@ -1,0 +1,197 @@
+import type { MailFacts } from '../../db/repositories/customers/mail-facts.ts';
+import type { DeclarationKind } from '../../domain/declaration.ts';
+import { isDeclineCode } from '../../domain/declines.ts';
+import { invariant } from '../../domain/errors.ts';
+import { cardText } from '../../domain/language/card-text.ts';
+import type { ShownCard } from '../../domain/language/card-text.ts';
+import { confirmationLines, confirmationTitle } from '../../domain/language/declared-lines.ts';
+import { REASONS } from '../../domain/language/decline-text.ts';
+import { FIXED_WORDS } from '../../domain/language/fixed-words.ts';
+import type { Language } from '../../domain/language/language.ts';
+import type { Locale } from '../../domain/locales.ts';
+import type { MailEventType } from '../../domain/mails.ts';
+
+/** The fields of stored events of which e-mails are made. Each type of event has some of them. */
+export interface MailedEvent {
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly eventTime: number;
+  readonly subscriptionId?: string | null;
+  readonly intentId?: string | null;
+  readonly amount?: number;
+  readonly currency?: string;
+  readonly receiptId?: string | null;
+  readonly card?: ShownCard | null;
+  readonly errorCode?: string | null;
+  readonly nextRetryAt?: number | null;
+  readonly updatePaymentMethodLink?: string;
+  readonly noticeOf?: { readonly date: number; readonly amount: number; readonly currency: string };
+  readonly declarationId?: string;
+  readonly name?: string;
+  readonly email?: string;
+  readonly reference?: string;
+  readonly reason?: string | null;
+  readonly endDate?: string | null;
+  readonly declaredAt?: number;
+  readonly language?: Locale;
+  readonly outcome?: string;
+}
+
+export interface Line {
+  readonly label: string;
+  readonly text: string;
+}
+
+export interface Link {
+  readonly text: string;
+  readonly url: string;
+}
+
+export interface MailContent {
+  readonly title: string;
+  readonly texts: readonly string[];
+  readonly lines: readonly Line[];
+  /** What the payer is asked to do. */
+  readonly action: Link | null;
+  /** Where the payer cancels or withdraws. */
+  readonly leave: readonly Link[];
+}
+
+/** Addresses of pages on which payers act. */
+export interface MailLinks {
+  readonly declare: (kind: DeclarationKind, reference: string) => string;
+  readonly updateMethod: () => string;
+}
+
+interface Composing {
+  readonly event: MailedEvent;
+  readonly facts: MailFacts;
+  readonly language: Language;
+  readonly links: MailLinks;
+}
+
+/** Null: the event is nothing to the payer, or is true no longer. */
+type Composed = (Pick<MailContent, 'title'> & Partial<MailContent>) | null;
+
+const COMPOSE: Readonly<Record<MailEventType, (mail: Composing) => Composed>> = {
+  'intent.success': receipt,
+  'intent.failed': declined,
+  'subscription.trialing': trialStarted,
+  'subscription.ended': ended,
+  'subscription.renewal_upcoming': notice(({ say, date }, at) =>
+    say('renewsOn', { date: date(at) }),
+  ),
+  'subscription.trial_ending': notice(({ say, date }, at) =>
+    say('trialEndsOn', { date: date(at) }),
+  ),
+  'subscription.amount_changing': notice(({ say }) => say('priceChanges')),
+  'payment_method.expiring': notice(({ say }) => say('cardExpiresFirst'), { asksForCard: true }),
+  'cancellation.received': declared('cancellation'),
+  'withdrawal.received': declared('withdrawal'),
+};
+
+export function compose(type: MailEventType, mail: Composing): MailContent | null {
+  const composed = COMPOSE[type](mail);
+  return composed && { texts: [], lines: [], action: null, leave: leaveLinks(mail), ...composed };
+}
+
+/** A payment of its own cannot be cancelled. */
+function leaveLinks({ event, language, links }: Composing): Link[] {
+  const { subscriptionId, intentId } = event;
+  const kinds = subscriptionId
+    ? (['cancellation', 'withdrawal'] as const)
+    : (['withdrawal'] as const);
+  const reference = subscriptionId ?? intentId ?? '';
+  const words = FIXED_WORDS[language.locale];
+  return kinds.map((kind) => ({ text: words[kind].link, url: links.declare(kind, reference) }));
+}
+
+function receipt({ event, facts, language }: Composing): Composed {
+  const { say, money, date, quote } = language;
+  const { amount, currency, card, receiptId, intentId, eventTime } = event;
+  invariant(amount !== undefined && currency !== undefined, 'a payment has an amount');
+  const { productName, merchantName, next } = facts;
+  const lines: (Line | null)[] = [
+    { label: say('paidAmount'), text: money(amount, currency) },
+    productName === null ? null : { label: say('productLabel'), text: quote(productName) },
+    { label: say('merchantLabel'), text: quote(merchantName) },
+    card ? { label: say('cardLabel'), text: cardText(language, card) } : null,
+    { label: say('dateLabel'), text: date(eventTime) },
+    { label: say('referenceLabel'), text: quote(receiptId ?? intentId ?? '') },
+    next && { label: say('nextPayment'), text: say('amountOn', dated(language, next)) },
+  ];
+  return { title: say('paymentReceived'), lines: lines.filter((line) => line !== null) };
+}
+
+/** The amount and the date of a payment, as texts. */
+const dated = (
+  { money, date }: Language,
+  { amountMinor, currency, at }: NonNullable<MailFacts['next']>,
+) => ({ amount: money(amountMinor, currency), date: date(at) });
+
+function trialStarted({ facts: { next }, language }: Composing): Composed {
+  const { say } = language;
+  if (next === null) return null;
+  return { title: say('trialStartedTitle'), texts: [say('trialStarted', dated(language, next))] };
+}
+
+function ended({ language: { say } }: Composing): Composed {
+  return { title: say('subscriptionEndedTitle'), texts: [say('ended')], leave: [] };
+}
+
+/** Of a decline on a hosted page, which the payer saw, the event has no link. */
+function declined({ event, facts, language }: Composing): Composed {
+  const { say, money, date } = language;
+  const {
+    amount,
+    currency,
+    intentId,
+    errorCode = null,
+    nextRetryAt,
+    updatePaymentMethodLink,
+  } = event;
+  if (updatePaymentMethodLink === undefined || facts.owedIntentId !== intentId) return null;
+  invariant(amount !== undefined && currency !== undefined, 'a declined payment has an amount');
+  const what = isDeclineCode(errorCode) ? REASONS[errorCode] : 'reasonDeclined';
+  const next = nextRetryAt ? say('withPresentCard', { date: date(nextRetryAt) }) : say('noNextTry');
+  return {
+    title: say('amountIsDue', { amount: money(amount, currency) }),
+    lines: [
+      { label: say('dueReason'), text: say(what) },
+      { label: say('nextTry'), text: next },
+    ],
+    action: { text: say('changeCard'), url: updatePaymentMethodLink },
+  };
+}
+
+function notice(
+  title: (language: Language, chargeAt: number) => string,
+  { asksForCard = false } = {},
+) {
+  return ({ event: { noticeOf }, facts: { next }, language, links }: Composing): Composed => {
+    if (noticeOf === undefined || next?.at !== noticeOf.date) return null;
+    const { say } = language;
+    return {
+      title: title(language, next.at),
+      texts: [say('nextPaymentIs', dated(language, next))],
+      action: asksForCard ? { text: say('changeCard'), url: links.updateMethod() } : null,
+    };
+  };
+}
+
+function declared(kind: DeclarationKind) {
+  return ({ event, facts, language }: Composing): Composed => {
+    const { declarationId: id, name, email, reference, declaredAt: createdAt } = event;
+    invariant(id !== undefined && name !== undefined, 'a declaration has an id and a name');
+    invariant(email !== undefined && reference !== undefined, 'and says whose it is');
+    invariant(createdAt !== undefined, 'and when');
+    const { reason = null, endDate: endOn = null } = event;
+    const told = { kind, id, name, email, reference, reason, endOn, createdAt };
+    return {
+      title: confirmationTitle(language, kind),
+      texts: [language.say('keepMail', { name: facts.merchantName })],
+      lines: confirmationLines(language, told),
+      leave: [],
+    };
+  };
+}
