@@ -74,6 +74,19 @@ const SEND_BUDGET: SendBudget = { newSendsForMs: 2_000, pauseMs: 100 };
  */
 const GATEWAY_TIMEOUT_MS = 8_000;
 
+/** The time-skipping server puts no task that a sticky queue does not take on the shared queue before its timeout. */
+const SLOTS = { type: 'fixed-size', numSlots: 100 } as const;
+const WITH_STICKY_QUEUE = {
+  tuner: {
+    workflowTaskSlotSupplier: SLOTS,
+    activityTaskSlotSupplier: SLOTS,
+    localActivityTaskSlotSupplier: SLOTS,
+    nexusTaskSlotSupplier: SLOTS,
+  },
+  nonStickyToStickyPollRatio: 0.2,
+  stickyQueueScheduleToStartTimeout: '1s',
+} as const;
+
 /** Options for tests in which a charge reaches the gateway after the gateway client's timeout. */
 export const LATE_ARRIVALS = {
   gatewayTimeoutMs: 2_000,
@@ -233,6 +246,9 @@ export async function createEnvironment<Server extends TemporalPlace>(
             workflowTaskSlots: new WorkflowTaskSlots(),
             deployment: null,
           }),
+          ...(server instanceof TestWorkflowEnvironment &&
+            queue === WORKFLOW_QUEUE &&
+            WITH_STICKY_QUEUE),
           connection: server.nativeConnection,
           namespace: 'default',
         }),

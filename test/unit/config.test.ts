@@ -49,8 +49,23 @@ describe('settings', () => {
       requestsPerSecond: 100,
       currencies: CURRENCIES,
       webhookAllowLoopback: false,
+      sendsMails: false,
       logLevel: 'info',
     });
+  });
+
+  it('have a mail server and the address of its sender, or neither', () => {
+    const from = 'billing@pay.example';
+    const smtpUrl = 'smtps://user:hunter2@mail.example:465';
+    expect(loadWorkerConfig(enough).mail).toBeNull();
+    expect(loadWorkerConfig({ ...enough, SMTP_URL: smtpUrl, MAIL_FROM: from }).mail).toEqual({
+      smtpUrl,
+      from,
+    });
+    expect(loadApiConfig({ ...enough, MAIL_FROM: from }).sendsMails).toBe(true);
+    expect(problemsOf(() => loadWorkerConfig({ ...enough, SMTP_URL: smtpUrl }))).toEqual([
+      'SMTP_URL, MAIL_FROM: must be set together',
+    ]);
   });
 
   it('give the expiry of a checkout in whole ms', () => {
