@@ -2,12 +2,12 @@ import type { MailFacts } from '../../db/repositories/customers/mail-facts.ts';
 import type { DeclarationKind } from '../../domain/declaration.ts';
 import { isDeclineCode } from '../../domain/declines.ts';
 import { invariant } from '../../domain/errors.ts';
-import { cardText } from '../../domain/language/card-text.ts';
 import type { ShownCard } from '../../domain/language/card-text.ts';
 import { confirmationLines, confirmationTitle } from '../../domain/language/declared-lines.ts';
 import { REASONS } from '../../domain/language/decline-text.ts';
 import { FIXED_WORDS } from '../../domain/language/fixed-words.ts';
 import type { Language } from '../../domain/language/language.ts';
+import { nextPaymentLines, purchaseLines } from '../../domain/language/receipt-lines.ts';
 import type { Locale } from '../../domain/locales.ts';
 import type { MailEventType } from '../../domain/mails.ts';
 
@@ -107,20 +107,20 @@ function leaveLinks({ event, language, links }: Composing): Link[] {
 }
 
 function receipt({ event, facts, language }: Composing): Composed {
-  const { say, money, date, quote } = language;
+  const { say, money } = language;
   const { amount, currency, card, receiptId, intentId, eventTime } = event;
   invariant(amount !== undefined && currency !== undefined, 'a payment has an amount');
-  const { productName, merchantName, next } = facts;
-  const lines: (Line | null)[] = [
+  const next = facts.next && {
+    amount: money(facts.next.amountMinor, facts.next.currency),
+    at: facts.next.at,
+  };
+  const sold = { card: card ?? null, at: eventTime, reference: receiptId ?? intentId ?? '' };
+  const lines = [
     { label: say('paidAmount'), text: money(amount, currency) },
-    productName === null ? null : { label: say('productLabel'), text: quote(productName) },
-    { label: say('merchantLabel'), text: quote(merchantName) },
-    card ? { label: say('cardLabel'), text: cardText(language, card) } : null,
-    { label: say('dateLabel'), text: date(eventTime) },
-    { label: say('referenceLabel'), text: quote(receiptId ?? intentId ?? '') },
-    next && { label: say('nextPayment'), text: say('amountOn', dated(language, next)) },
+    ...purchaseLines(language, facts, sold),
+    ...nextPaymentLines(language, next),
   ];
-  return { title: say('paymentReceived'), lines: lines.filter((line) => line !== null) };
+  return { title: say('paymentReceived'), lines };
 }
 
 /** The amount and the date of a payment, as texts. */
@@ -182,9 +182,11 @@ function notice(
 function declared(kind: DeclarationKind) {
   return ({ event, facts, language }: Composing): Composed => {
     const { declarationId: id, name, email, reference, declaredAt: createdAt } = event;
-    invariant(id !== undefined && name !== undefined, 'a declaration has an id and a name');
-    invariant(email !== undefined && reference !== undefined, 'and says whose it is');
-    invariant(createdAt !== undefined, 'and when');
+    const isWhole = id !== undefined && name !== undefined && email !== undefined;
+    invariant(
+      isWhole && reference !== undefined && createdAt !== undefined,
+      'a declaration has an id, name, address, reference and instant',
+    );
     const { reason = null, endDate: endOn = null } = event;
     const told = { kind, id, name, email, reference, reason, endOn, createdAt };
     return {

@@ -1,14 +1,7 @@
-import type { DeclarationKind } from '../declaration.ts';
+import type { Declaration, DeclarationKind } from '../declaration.ts';
 import type { Language } from './language.ts';
 
-export interface Declared {
-  readonly kind: DeclarationKind;
-  readonly name: string;
-  readonly email: string;
-  readonly reference: string;
-  readonly reason: string | null;
-  readonly endOn: string | null;
-}
+type Declared = Omit<Declaration, 'merchantId' | 'id'>;
 
 /** A declaration in the payer's words. */
 export function declaredLines(
@@ -32,7 +25,7 @@ export function declaredLines(
 /** As {@link declaredLines}, with the instant and the number of the declaration. */
 export function confirmationLines(
   language: Language,
-  { id, createdAt, ...declared }: Declared & { readonly id: string; readonly createdAt: number },
+  { id, createdAt, ...declared }: Omit<Declaration, 'merchantId'> & { readonly createdAt: number },
 ): { label: string; text: string; isDated?: boolean }[] {
   const { say, dateTime } = language;
   return [

@@ -12,7 +12,8 @@ import {
 } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import { cardText } from '../../../domain/language/card-text.ts';
-import { nextPaymentRows, productText } from '../shared/receipt.ts';
+import { nextPaymentLines } from '../../../domain/language/receipt-lines.ts';
+import { productText } from '../shared/receipt.ts';
 import { OwnForm, RowList } from '../shared/views.tsx';
 import type { ListRow } from '../shared/views.tsx';
 
@@ -127,7 +128,7 @@ function subscriptionRows(
     ...(paymentMethod
       ? [{ label: say('cardLabel'), text: cardText(language, paymentMethod) }]
       : []),
-    ...nextPaymentRows(language, { amount, at: nextAt ?? pauseEndAt }),
+    ...nextPaymentLines(language, { amount, at: nextAt ?? pauseEndAt }),
     ...(isPaused ? [{ label: say('nextPayment'), text: say('paused') }] : []),
     ...(endAt === null ? [] : [row(say('endsOn'), date(endAt))]),
     ...(state.status === 'ENDED' ? [{ label: say('nextPayment'), text: say('ended') }] : []),

@@ -26,16 +26,12 @@ import type { Language } from '../../../domain/language/language.ts';
 import { endPage } from '../shared/card-page.tsx';
 import type { PageRequest, PageText } from '../shared/card-page.tsx';
 import type { Asked, BankConfirmation, CardStage, OwnStage } from '../shared/card-page-kind.ts';
-import {
-  nextPaymentRows,
-  paymentReceipt,
-  productText,
-  savedCardReceipt,
-} from '../shared/receipt.ts';
+import { paymentReceipt, productText, savedCardReceipt } from '../shared/receipt.ts';
 import { declineText, REASONS } from '../../../domain/language/decline-text.ts';
 import type { Reason } from '../../../domain/language/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
-import type { Purchase } from '../shared/receipt.ts';
+import { nextPaymentLines } from '../../../domain/language/receipt-lines.ts';
+import type { Purchase } from '../../../domain/language/receipt-lines.ts';
 import { brandName, cardText } from '../../../domain/language/card-text.ts';
 import type { ShownCard } from '../../../domain/language/card-text.ts';
 import { OwnForm } from '../shared/views.tsx';
@@ -303,7 +299,7 @@ function nextRows(language: Language, { state }: MethodUpdate, amount: string): 
   const at = nextPaymentAt(state) ?? resumeAt(state);
   return state.status === 'PAUSED' && at === null
     ? [{ label: say('nextPayment'), text: say('paused') }]
-    : nextPaymentRows(language, { amount, at });
+    : nextPaymentLines(language, { amount, at });
 }
 
 /** Empty if none was declined. */

@@ -1,0 +1,47 @@
+import { cardText } from './card-text.ts';
+import type { ShownCard } from './card-text.ts';
+import type { Language } from './language.ts';
+
+export interface Purchase {
+  readonly productName: string | null;
+  readonly merchantName: string;
+}
+
+export interface ReceiptLine {
+  readonly label: string;
+  readonly text: string;
+  /** The card brand that the text names. */
+  readonly brand?: string | undefined;
+  /** True if the text names a day. */
+  readonly isDated?: boolean;
+  /** The number of the contract or payment that the text names. */
+  readonly reference?: string;
+}
+
+export interface NextPayment {
+  readonly amount: string;
+  readonly at: number | null;
+}
+
+export function nextPaymentLines({ say, date }: Language, next: NextPayment | null): ReceiptLine[] {
+  if (next === null || next.at === null) return [];
+  const text = say('amountOn', { amount: next.amount, date: date(next.at) });
+  return [{ label: say('nextPayment'), text, isDated: true }];
+}
+
+export function purchaseLines(
+  language: Language,
+  { productName, merchantName }: Purchase,
+  { card, at, reference }: { card: ShownCard | null; at: number | null; reference: string },
+): ReceiptLine[] {
+  const { say, quote, date } = language;
+  const row = (label: string, text: string | null, more?: Partial<ReceiptLine>): ReceiptLine[] =>
+    text === null ? [] : [{ label, text, ...more }];
+  return [
+    ...row(say('productLabel'), productName && quote(productName)),
+    ...row(say('merchantLabel'), quote(merchantName)),
+    ...row(say('cardLabel'), card && cardText(language, card), { brand: card?.brand }),
+    ...row(say('dateLabel'), at === null ? null : date(at), { isDated: true }),
+    ...row(say('referenceLabel'), quote(reference), { reference }),
+  ];
+}
