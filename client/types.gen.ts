@@ -1927,7 +1927,7 @@ export type DeliveryAttempt = {
      */
     httpStatus?: number;
     /**
-     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the mail server refuses the address for good.
+     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the mail server refuses the address; what it refuses for good is not sent again.
      */
     error?: 'name' | 'refused_address' | 'connect' | 'tls' | 'timeout' | 'reset' | 'redirect' | 'too_large' | 'invalid_answer' | 'refused_recipient';
     /**
@@ -2133,7 +2133,7 @@ export type PingWebhookAnswer = {
      */
     httpStatus?: number;
     /**
-     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the mail server refuses the address for good.
+     * Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the mail server refuses the address; what it refuses for good is not sent again.
      */
     error?: 'name' | 'refused_address' | 'connect' | 'tls' | 'timeout' | 'reset' | 'redirect' | 'too_large' | 'invalid_answer' | 'refused_recipient';
     /**

@@ -103,12 +103,12 @@ interface Message {
 function messageOf({ event, facts, from, links, merchantId }: Message) {
   const { eventType, eventId } = event;
   if (!isMailed(eventType)) return `no e-mail is made of ${eventType}`;
-  // Anybody can declare with any address.
+  // Anybody can type any address into a declaration: only the payer of the contract gets an e-mail.
   if (event.outcome === 'unmatched') return 'no contract has this address';
   const to = event.email ?? facts?.email;
   if (!facts || !to) return 'no e-mail address';
   const { merchantName, branding, isTest } = facts;
-  // Whoever has a test card could make the server write to anybody.
+  // In test mode anybody can pay with a test card, and give the e-mail address of anybody else.
   if (isTest && domainOf(to) !== domainOf(from)) {
     return `in test mode only addresses at ${domainOf(from)} get e-mails`;
   }
@@ -195,7 +195,7 @@ function failureOf(error: SmtpError, to: string | null): AttemptResult {
   return isOfRecipient ? { ...answer, error: 'refused_recipient', isFinal } : answer;
 }
 
-/** Names of nodemailer. */
+/** Codes of nodemailer, each with Node's code for the same. */
 const CODES: Readonly<Record<string, string>> = { EABORT: 'ETIMEDOUT', EPROTOCOL: 'HPE_INVALID' };
 
 const withoutAddress = (response: string, address: string | null): string =>

@@ -118,7 +118,7 @@ async function bodyOf(body: Readable): Promise<string> {
   return beginningOf(Buffer.concat(chunks).toString('utf8'));
 }
 
-/** Returns what is kept of an answer. A character that no row can hold becomes U+FFFD. */
+/** Returns the first 1,000 characters of an answer, as a row can hold them: NUL becomes U+FFFD. */
 export function beginningOf(text: string): string {
   // The cut must not divide a surrogate pair, which no row can hold.
   return Array.from(text.replaceAll('\0', '\uFFFD')).slice(0, ANSWER_MAX).join('');

@@ -41,7 +41,7 @@ export const declarations = pgTable(
     uniqueIndex('declaration__token__uq').on(table.tokenHash),
     // Lists read this index, newest first.
     index('declaration__created__idx').on(table.merchantId, table.createdAt, table.id),
-    // The sweep finds by this index the declarations that nobody has handled.
+    // The sweep finds unhandled declarations by this index.
     index('declaration__open__idx')
       .on(table.createdAt)
       .where(sql`${table.outcome} is null`),

@@ -134,10 +134,7 @@ describe('an e-mail to a payer', () => {
     expect(mail?.text).toContain('Good cause: It is & was "late"');
   });
 
-  it('is not sent for a declaration that matches no contract, because anybody may type any address', async ({
-    env,
-    server,
-  }) => {
+  it('is not sent for a declaration that matches no contract', async ({ env, server }) => {
     const { configId, process } = await mailProcess(env, server.settings);
     await declare(env, 'eve', { outcome: 'unmatched' });
     await env.deliver({ process });

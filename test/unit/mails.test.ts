@@ -189,7 +189,7 @@ describe('the e-mail of an event', () => {
     ]);
   });
 
-  it('leaves out what is not known', () => {
+  it('of a payment has no line for a product or a next payment that is not known', () => {
     const facts = { ...FACTS, productName: null, next: null };
     expect(mailOf('intent.success', 'en', facts)?.content.lines.map(({ label }) => label)).toEqual([
       'Paid',

@@ -34,7 +34,7 @@ export const sendResult = {
       description:
         'Why there is no answer of the endpoint. `name`: its name was not found. `refused_address`: its address is not ' +
         'public. `too_large`: its headers are too long. `redirect`: redirects are not followed. `refused_recipient`: the ' +
-        'mail server refuses the address for good.',
+        'mail server refuses the address; what it refuses for good is not sent again.',
     }),
   durationMs: count('Time to the answer or the failure, in milliseconds.'),
   answer: z.string().optional().meta({

@@ -72,7 +72,7 @@ test('an event of which no e-mail is made is refused with the list of the others
   );
 });
 
-test('an installation without a mail server says what it lacks, and no other mailto URL is accepted', () => {
+test('without a mail server mailto:payer is refused with the missing settings; other mailto URLs are always refused', () => {
   const without = { allowLoopback: false };
   expect(endpointProblem('mailto:payer', without)).toBe(
     'needs a mail server, and this installation has none: its operator sets SMTP_URL and MAIL_FROM',
