@@ -6,6 +6,15 @@ import type { SubscriptionState } from './subscription/state.ts';
 export const DECLARATION_KINDS = ['cancellation', 'withdrawal'] as const;
 export type DeclarationKind = (typeof DECLARATION_KINDS)[number];
 
+/** A contract as its receipt names it. A payment of its own cannot be cancelled. */
+export interface Contract {
+  readonly reference: string;
+  readonly kind: 'subscription' | 'payment';
+}
+
+export const declarationKinds = ({ kind }: Contract): readonly DeclarationKind[] =>
+  kind === 'subscription' ? DECLARATION_KINDS : ['withdrawal'];
+
 /** `tell`: only the merchant's event follows. `execute`: it also ends the subscription, where the payer may end it. */
 export const DECLARATION_RULES = ['tell', 'execute'] as const;
 export type DeclarationRule = (typeof DECLARATION_RULES)[number];

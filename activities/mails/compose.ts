@@ -1,5 +1,6 @@
 import type { MailFacts } from '../../db/repositories/customers/mail-facts.ts';
-import type { DeclarationKind } from '../../domain/declaration.ts';
+import { declarationKinds } from '../../domain/declaration.ts';
+import type { Contract, DeclarationKind } from '../../domain/declaration.ts';
 import { isDeclineCode } from '../../domain/declines.ts';
 import { invariant } from '../../domain/errors.ts';
 import type { ShownCard } from '../../domain/language/card-text.ts';
@@ -95,15 +96,19 @@ export function compose(type: MailEventType, mail: Composing): MailContent | nul
   return composed && { texts: [], lines: [], action: null, leave: leaveLinks(mail), ...composed };
 }
 
-/** A payment of its own cannot be cancelled. */
+function contractOf({ subscriptionId, intentId }: MailedEvent): Contract {
+  return subscriptionId
+    ? { kind: 'subscription', reference: subscriptionId }
+    : { kind: 'payment', reference: intentId ?? '' };
+}
+
 function leaveLinks({ event, language, links }: Composing): Link[] {
-  const { subscriptionId, intentId } = event;
-  const kinds = subscriptionId
-    ? (['cancellation', 'withdrawal'] as const)
-    : (['withdrawal'] as const);
-  const reference = subscriptionId ?? intentId ?? '';
+  const contract = contractOf(event);
   const words = FIXED_WORDS[language.locale];
-  return kinds.map((kind) => ({ text: words[kind].link, url: links.declare(kind, reference) }));
+  return declarationKinds(contract).map((kind) => ({
+    text: words[kind].link,
+    url: links.declare(kind, contract.reference),
+  }));
 }
 
 function receipt({ event, facts, language }: Composing): Composed {
@@ -114,7 +119,9 @@ function receipt({ event, facts, language }: Composing): Composed {
     amount: money(facts.next.amountMinor, facts.next.currency),
     at: facts.next.at,
   };
-  const sold = { card: card ?? null, at: eventTime, reference: receiptId ?? intentId ?? '' };
+  const { kind } = contractOf(event);
+  const reference = receiptId ?? intentId ?? '';
+  const sold = { card: card ?? null, at: eventTime, reference, kind };
   const lines = [
     { label: say('paidAmount'), text: money(amount, currency) },
     ...purchaseLines(language, facts, sold),

@@ -1,3 +1,4 @@
+import type { Contract } from '../declaration.ts';
 import { cardText } from './card-text.ts';
 import type { ShownCard } from './card-text.ts';
 import type { Language } from './language.ts';
@@ -14,8 +15,8 @@ export interface ReceiptLine {
   readonly brand?: string | undefined;
   /** True if the text names a day. */
   readonly isDated?: boolean;
-  /** The number of the contract or payment that the text names. */
-  readonly reference?: string;
+  /** The contract that the text names. */
+  readonly contract?: Contract;
 }
 
 export interface NextPayment {
@@ -32,9 +33,16 @@ export function nextPaymentLines({ say, date }: Language, next: NextPayment | nu
 export function purchaseLines(
   language: Language,
   { productName, merchantName }: Purchase,
-  { card, at, reference }: { card: ShownCard | null; at: number | null; reference: string },
+  sold: {
+    readonly card: ShownCard | null;
+    readonly at: number | null;
+    readonly reference: string;
+    /** Null: no contract was concluded. */
+    readonly kind: Contract['kind'] | null;
+  },
 ): ReceiptLine[] {
   const { say, quote, date } = language;
+  const { card, at, reference, kind } = sold;
   const row = (label: string, text: string | null, more?: Partial<ReceiptLine>): ReceiptLine[] =>
     text === null ? [] : [{ label, text, ...more }];
   return [
@@ -42,6 +50,10 @@ export function purchaseLines(
     ...row(say('merchantLabel'), quote(merchantName)),
     ...row(say('cardLabel'), card && cardText(language, card), { brand: card?.brand }),
     ...row(say('dateLabel'), at === null ? null : date(at), { isDated: true }),
-    ...row(say('referenceLabel'), quote(reference), { reference }),
+    ...row(
+      say('referenceLabel'),
+      quote(reference),
+      kind === null ? {} : { contract: { reference, kind } },
+    ),
   ];
 }

@@ -206,7 +206,12 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   const purchase = { ...productText(checkout), merchantName };
   if (paid !== null) return paymentReceipt(language, paid, purchase);
   if (state.status !== 'TRIALING') return [];
-  const saved = { card, at: null, reference: receiptId ?? subscriptionId };
+  const saved = {
+    card,
+    at: null,
+    reference: receiptId ?? subscriptionId,
+    kind: 'subscription' as const,
+  };
   const amount = language.money(nextAmountMinor(state), state.terms.currency);
   const next = { amount, at: nextPaymentAt(state) };
   return savedCardReceipt(language, saved, purchase, next);

@@ -54,7 +54,7 @@ function savedPage(language: Language, setup: HostedSetup, url: string): Page {
     ...(card === null ? [] : [say('canChargeNow', { name, card: cardText(language, card) })]),
     say('nothingChargedNow'),
   ];
-  const saved = { card, at: setup.completedAt, reference: setup.setupMethodId };
+  const saved = { card, at: setup.completedAt, reference: setup.setupMethodId, kind: null };
   const purchase = { productName: null, merchantName: name };
   const receipt = savedCardReceipt(language, saved, purchase);
   return endPage(language, 200, { title: say('cardSavedTitle'), texts, receipt }, { name, url });

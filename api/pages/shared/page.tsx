@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { usableBranding } from '../../../domain/branding.ts';
-import { DECLARATION_KINDS } from '../../../domain/declaration.ts';
+import { declarationKinds } from '../../../domain/declaration.ts';
+import type { Contract } from '../../../domain/declaration.ts';
 import { declarationPath } from '../../../runtime/payer-links.ts';
 import { checkUnanswered } from '../../../runtime/request-scope.ts';
 import type { Context } from '../../http/request.ts';
@@ -22,8 +23,8 @@ export interface Page extends Omit<PageFrame, 'nonce' | 'branding' | 'merchantNa
   readonly formOrigin?: string;
   readonly content: ComponentChildren;
   readonly isError?: boolean;
-  /** The number of the contract or payment of a receipt, with which the payer may cancel or withdraw. */
-  readonly reference?: string | undefined;
+  /** The contract of a receipt, which the payer may cancel or withdraw from. */
+  readonly contract?: Contract | undefined;
 }
 
 /** A page whose title, which a screen reader reads first, begins with the word for an error. */
@@ -60,15 +61,14 @@ export function sendPage({ random }: Deps, ctx: Context, page: Page): void {
   );
   ctx.status = status;
   ctx.type = 'text/html; charset=utf-8';
-  const leave = id === undefined ? [] : leaveLinks(language, id, page.reference);
+  const leave = id === undefined || !page.contract ? [] : leaveLinks(language, id, page.contract);
   const frame = { language, title, merchantName, nonce, branding, leave, refresh, wait, script };
   ctx.body = renderPage({ ...frame, children: content });
 }
 
-function leaveLinks({ locale }: Language, merchantId: string, reference: string | undefined) {
-  if (reference === undefined) return [];
-  return DECLARATION_KINDS.map((kind) => ({
-    href: declarationPath(kind, merchantId, reference),
+function leaveLinks({ locale }: Language, merchantId: string, contract: Contract) {
+  return declarationKinds(contract).map((kind) => ({
+    href: declarationPath(kind, merchantId, contract.reference),
     text: FIXED_WORDS[locale][kind].link,
   }));
 }
@@ -82,8 +82,8 @@ export function notice(
   rows?: readonly ListRow[],
 ): Page {
   const content = <NoticePage {...{ language, title, texts, rows, link }} />;
-  const reference = rows?.find((row) => row.reference !== undefined)?.reference;
-  return { language, status, title, content, reference };
+  const contract = rows?.find((row) => row.contract !== undefined)?.contract;
+  return { language, status, title, content, contract };
 }
 
 /** Redirects with 303, so that a reload of the next page does not repeat this request. */

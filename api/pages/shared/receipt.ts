@@ -1,6 +1,5 @@
 import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
-import type { ShownCard } from '../../../domain/language/card-text.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import { nextPaymentLines, purchaseLines } from '../../../domain/language/receipt-lines.ts';
 import type { NextPayment, Purchase } from '../../../domain/language/receipt-lines.ts';
@@ -25,7 +24,7 @@ export function paymentReceipt(
   purchase: Purchase,
 ): ListRow[] {
   const { say, money } = language;
-  const { amountMinor, refundedMinor, currency, receiptId, intentId } = payment;
+  const { amountMinor, refundedMinor, currency, receiptId, intentId, subscriptionId } = payment;
   return [
     { label: say('paidAmount'), text: money(amountMinor, currency), isSum: true },
     ...(refundedMinor === 0
@@ -35,6 +34,7 @@ export function paymentReceipt(
       card: payment.card,
       at: payment.paidAt,
       reference: receiptId ?? intentId,
+      kind: subscriptionId === null ? 'payment' : 'subscription',
     }),
   ];
 }
@@ -42,7 +42,7 @@ export function paymentReceipt(
 /** `at`: null if not known. `reference`: the merchant's `receiptId`, or our id. `next`: the next payment, if any. */
 export function savedCardReceipt(
   language: Language,
-  saved: { card: ShownCard | null; at: number | null; reference: string },
+  saved: Parameters<typeof purchaseLines>[2],
   purchase: Purchase,
   next: NextPayment | null = null,
 ): ListRow[] {

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import type { Contract } from '../../../domain/declaration.ts';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { MistypeText } from '../../../domain/payment-method.ts';
@@ -14,8 +15,8 @@ export interface ListRow {
   readonly isSum?: boolean;
   /** True if the text names a day, so that the page names the time zone. */
   readonly isDated?: boolean;
-  /** The number of the contract or payment that the text names. */
-  readonly reference?: string;
+  /** The contract that the text names. */
+  readonly contract?: Contract;
 }
 
 export interface Offer {

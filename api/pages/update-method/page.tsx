@@ -131,7 +131,12 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
         ...(isTriedNext ? [say('dueIsTriedNext', { amount: owedText(language, update) })] : []),
       ];
       const { newCard: card, changedAt: at, receiptId, subscriptionId } = update;
-      const saved = { card, at, reference: receiptId ?? subscriptionId };
+      const saved = {
+        card,
+        at,
+        reference: receiptId ?? subscriptionId,
+        kind: 'subscription' as const,
+      };
       const next = { amount: owedText(language, update), at: nextAt };
       const receipt = savedCardReceipt(language, saved, purchaseOf(update), next);
       return endPage(language, 200, { title: say('cardReplacedTitle'), texts, receipt }, back);

@@ -45,6 +45,7 @@ async function readPaid(db: Db, condition: SQL | undefined) {
     .select({
       intentId: paymentIntents.id,
       customerId: paymentIntents.customerId,
+      subscriptionId: paymentIntents.subscriptionId,
       description: paymentIntents.description,
       receiptId: paymentIntents.receiptId,
       amountMinor: paymentIntents.amountMinor,

@@ -86,6 +86,14 @@ test('a paid payment page shows a receipt and a button to callbackUrl that keeps
     `<a class="button" href="https://merchant.example/back?order=7&amp;xpay_intent_id=${intentId}` +
       '&amp;status=SUCCESS&amp;receipt_id=r+1">Continue to Acme Ltd</a>',
   );
+  // A payment of its own cannot be cancelled.
+  const leave = `href="/m/${api.merchant.merchantId}`;
+  expect(
+    page.text
+      .split(leave)
+      .slice(1)
+      .map((rest) => rest.split('"')[0]),
+  ).toEqual(['/withdraw?reference=r+1']);
 });
 
 test('checkout_opened is emitted once when a browser opens the payment page, but not for HEAD or prefetch [D-51]', async ({
