@@ -31,6 +31,8 @@ export async function figuresOf(
       (count(*) filter (where payer_asked_at is not null and state = 'SUCCEEDED'))::int as confirmed,
       (count(*) filter (where advice is not null))::int as advised,
       (select count(*)::int from subscription_entry where kind = 'limited') as limited,
+      (select count(*)::int from subscription_entry where kind = 'notice_given') as notices,
+      (select count(*)::int from subscription_entry where kind = 'notice_missed') as missed,
       (select count(*)::int from (select from subscription group by merchant_id, state ->> 'paymentMethodId'
         having count(*) > 1 and state ->> 'paymentMethodId' is not null) card) as shared,
       (select count(*)::int from outbox_event) as events,
@@ -63,6 +65,7 @@ export async function figuresOf(
     ],
     ['intents refunded wholly, partly', `${count('wholly')}, ${count('partly')}`],
     ['gateway’s events stored, not handled', `${count('gateway_events')}, ${count('unhandled')}`],
+    ['notices given, missed', `${count('notices')}, ${count('missed')}`],
     ['events', count('events')],
     ['webhooks received', grouped(webhooksReceived)],
     ['subscriptions', grouped(load.made)],

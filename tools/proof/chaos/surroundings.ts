@@ -4,6 +4,8 @@ import postgres from 'postgres';
 import { answers } from '../../embedded/control.ts';
 import type { RunningStart } from '../../scripts/client/running-start.ts';
 import { controlDouble } from '../../scripts/client/double-control.ts';
+import { NOTICE_TYPES } from '../../../domain/events.ts';
+import type { NoticeRules } from '../../../domain/notice-rules.ts';
 import type { GatewayChoice } from '../../../cli/command-line/options.ts';
 import { sandboxFaults } from './gateway-faults.ts';
 import { stripeFaults } from './stripe-faults.ts';
@@ -34,6 +36,12 @@ export interface RunOptions {
   readonly temporalAway?: number;
 }
 
+/** Also of short cycles. An edit that raises the amount is told at once, in real time, too. */
+const NOTICES: NoticeRules = NOTICE_TYPES.map((notice) => ({
+  notice,
+  cycleDays: 0,
+  daysBefore: [2, 1],
+}));
 /** The shortest delay of a retry plan: in real time, too, some automatic retries fall into the run. */
 const FIRST_RETRY_AFTER_MS = 60_000;
 
@@ -43,7 +51,8 @@ export async function prepare(start: RunningStart, options: RunOptions, folder: 
   const { demo } = start;
   const sql = postgres(demo.databaseUrl, { max: 2, onnotice: () => undefined });
   await sql`update merchant set settings =
-    jsonb_set(settings, '{retryPlan,delaysMs,0}', ${FIRST_RETRY_AFTER_MS}::text::jsonb)`;
+    jsonb_set(settings, '{retryPlan,delaysMs,0}', ${FIRST_RETRY_AFTER_MS}::text::jsonb)
+    || ${JSON.stringify({ notices: NOTICES })}::text::jsonb`;
   const books = {
     clientBook: join(folder, 'answers.jsonl'),
     receiverBook: join(folder, 'webhooks.jsonl'),
