@@ -37,14 +37,14 @@ import type { CommandResult } from '../domain/subscription/commands.ts';
 import { planNotices } from '../domain/subscription/notices.ts';
 import { takePlace } from '../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../domain/subscription/snapshot.ts';
-import { isBilled, isChargeable, jitterAt } from '../domain/subscription/state.ts';
+import { isBilled, chargeAt, isChargeable } from '../domain/subscription/state.ts';
 import type { ChargeableState, SubscriptionState } from '../domain/subscription/state.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { declarationPath, updateMethodLink } from '../runtime/payer-links.ts';
 import type { LinkSettings } from '../runtime/payer-links.ts';
 import { collect, isPayerGone, presentPayerOf } from './charging/charge-exchange.ts';
 import { sendDeadline } from './charging/gateway-exchange.ts';
-import { noticeRulesOf, planFacts } from './charging/notice-plan.ts';
+import { cachedNoticeRules, planFacts } from './charging/notice-plan.ts';
 import type { NoticeRulesOf } from './charging/notice-plan.ts';
 import { redeemToken } from './charging/redeem-token.ts';
 import type { RedeemTokenInput, RedeemTokenResult } from './charging/redeem-token.ts';
@@ -59,7 +59,7 @@ export function createTransitionActivities(
     'db' | 'gateways' | 'wakeStream' | 'places' | 'links' | 'endPayerPriority'
   >,
 ) {
-  const rulesOf = noticeRulesOf(deps.db);
+  const rulesOf = cachedNoticeRules(deps.db);
   return {
     /** Records a transition once, with the delay and the notices of the next charge. `writeChange` describes the result. */
     async record({
@@ -157,7 +157,7 @@ export type ChargeAttemptResult =
  * a repeat finds them. Throws if no attempt is open or the database fails.
  */
 export function createChargingActivities(deps: ChargingDeps) {
-  const rulesOf = noticeRulesOf(deps.db);
+  const rulesOf = cachedNoticeRules(deps.db);
   return {
     async chargeAttempt(input: ChargeAttemptInput): Promise<ChargeAttemptResult> {
       if (!isChargeable(input.state)) throw invalidInput('no attempt is open in this state');
@@ -371,5 +371,5 @@ function isDecided(result: ChargeAttemptResult): boolean {
 function renewalDueAt({ state, opening }: ChargeAttemptInput): number | null {
   const cause = state.openAttempt?.cause;
   if (opening === null || cause?.rule !== 'due_date' || state.testClockId !== null) return null;
-  return cause.dueAt + jitterAt(state, cause.dueAt);
+  return chargeAt(state, cause.dueAt);
 }

@@ -421,7 +421,7 @@ export type UpcomingChargesAnswer = {
          */
         date: number | null;
         /**
-         * With `chargeUntil`: the time in which the charge is made, because many fall due at one time. Absent if it is made at `date`. Epoch milliseconds.
+         * With `chargeUntil`: the time in which the charge is made, because many fall due at one time or a notice was late. Absent if it is made at `date`. Epoch milliseconds.
          */
         chargeFrom?: number;
         /**
@@ -2185,8 +2185,16 @@ export type GetMerchantSettingsAnswer = {
          * Fewest days of a billing cycle; a month has 30 days, a year 365.
          */
         cycleDays: number;
+        /**
+         * Only of the first charge after each year, where no other entry of the `eventType` counts.
+         */
+        isYearly?: true;
         daysBefore: Array<number>;
     }>;
+    /**
+     * False: a charge whose notice was given late waits until the notice had its fewest days.
+     */
+    chargeWithoutNotice: boolean;
     /**
      * Payment methods that your pages may offer.
      */

@@ -1,4 +1,4 @@
-import { INTERVAL_COUNT_MAX } from './calendar.ts';
+import { cycleAt, firstIndexAfter, INTERVAL_COUNT_MAX } from './calendar.ts';
 import type { IntervalUnit } from './calendar.ts';
 import { NOTICE_TYPES } from './events.ts';
 import type { NoticeType } from './events.ts';
@@ -7,8 +7,12 @@ import type { NoticeType } from './events.ts';
 export interface NoticeRule {
   readonly notice: NoticeType;
   readonly cycleDays: number;
+  /** Only of the first charge after each year since the subscription was created, where no other rule applies. */
+  readonly isYearly?: true;
   /** Greatest first. */
   readonly daysBefore: readonly number[];
+  /** True if a charge waits until a notice had the least of these days. */
+  readonly mustPrecede?: true;
 }
 
 export type NoticeRules = readonly NoticeRule[];
@@ -30,18 +34,54 @@ const NOTICES_OF_RULE_MAX = 5;
 const DAYS_OF: Readonly<Record<IntervalUnit, number>> = { DAY: 1, WEEK: 7, MONTH: 30, YEAR: 365 };
 const CYCLE_DAYS_MAX = INTERVAL_COUNT_MAX.YEAR * DAYS_OF.YEAR;
 
-/** Returns the days of the rule with the longest cycle that the billing cycle reaches; none without such a rule. */
-export function daysBefore(
-  rules: NoticeRules,
-  notice: NoticeType,
-  { interval, intervalCount }: { interval: IntervalUnit; intervalCount: number },
-): readonly number[] {
-  const days = DAYS_OF[interval] * intervalCount;
-  const reached = rules.filter((rule) => rule.notice === notice && rule.cycleDays <= days);
-  return reached.toSorted((a, b) => b.cycleDays - a.cycleDays)[0]?.daysBefore ?? [];
+/** Returns the rules of the settings. Without `chargeWithoutNotice` all but that of an expiring card hold back a charge. */
+export function noticeRulesOf({
+  notices = DEFAULT_NOTICE_RULES,
+  chargeWithoutNotice = true,
+}: {
+  notices?: NoticeRules;
+  chargeWithoutNotice?: boolean;
+}): NoticeRules {
+  if (chargeWithoutNotice) return notices;
+  return notices.map((rule) =>
+    rule.notice === 'payment_method.expiring' ? rule : { ...rule, mustPrecede: true },
+  );
 }
 
-const RULE = /^([a-z_.]+)(?::(\d{1,4})d)?=(\d{1,3}d(?:,\d{1,3}d)*)$/;
+interface Cycle {
+  readonly interval: IntervalUnit;
+  readonly intervalCount: number;
+}
+
+/** As the rules count them. */
+export const daysOfCycle = ({ interval, intervalCount }: Cycle): number =>
+  DAYS_OF[interval] * intervalCount;
+
+/** Returns the rule with the longest cycle that the billing cycle reaches, else a yearly one. */
+export function ruleFor(
+  rules: NoticeRules,
+  notice: NoticeType,
+  cycle: Cycle,
+): NoticeRule | undefined {
+  const days = daysOfCycle(cycle);
+  const reached = rules.filter((rule) => rule.notice === notice && rule.cycleDays <= days);
+  const rank = (rule: NoticeRule) => (rule.isYearly ? -1 : rule.cycleDays);
+  return reached.toSorted((a, b) => rank(b) - rank(a))[0];
+}
+
+/** True for the first charge after a full year since `createdAt`. */
+export function startsYear(
+  createdAt: number,
+  { interval, intervalCount }: Cycle,
+  chargeAt: number,
+) {
+  const years = firstIndexAfter(createdAt, 'YEAR', 1, chargeAt) - 1;
+  if (years < 1) return false;
+  const yearAt = cycleAt(createdAt, 'YEAR', 1, years);
+  return cycleAt(yearAt, interval, intervalCount, 1) > chargeAt;
+}
+
+const RULE = /^([a-z_.]+)(?::(?:(\d{1,4})d|(yearly)))?=(\d{1,3}d(?:,\d{1,3}d)*)$/;
 
 /** Reads `off`, `default` or rules such as {@link noticeRulesText} writes them. Returns a problem as text. */
 export function readNoticeRules(text: string): NoticeRules | string {
@@ -52,7 +92,10 @@ export function readNoticeRules(text: string): NoticeRules | string {
     const rule = readRule(part.trim());
     if (typeof rule === 'string') return rule;
     const isRepeated = rules.some(
-      ({ notice, cycleDays }) => notice === rule.notice && cycleDays === rule.cycleDays,
+      (each) =>
+        each.notice === rule.notice &&
+        each.cycleDays === rule.cycleDays &&
+        each.isYearly === rule.isYearly,
     );
     if (isRepeated) return `"${part.trim()}" repeats another rule`;
     rules.push(rule);
@@ -61,25 +104,34 @@ export function readNoticeRules(text: string): NoticeRules | string {
 }
 
 function readRule(text: string): NoticeRule | string {
-  const [, name, minimum = '0', list = ''] = RULE.exec(text) ?? [];
+  const [, name, minimum = '0', yearly, list = ''] = RULE.exec(text) ?? [];
   if (name === undefined) {
     return `"${text}" is not off, default or rules like ${noticeRulesText(DEFAULT_NOTICE_RULES)}`;
   }
   const notice = NOTICE_TYPES.find((type) => type === name);
   if (notice === undefined) return `"${name}" is not one of ${NOTICE_TYPES.join(', ')}`;
-  const cycleDays = Number(minimum);
-  if (cycleDays > CYCLE_DAYS_MAX) return `"${text}": a cycle has at most ${CYCLE_DAYS_MAX} days`;
+  const fewestDays = Number(minimum);
+  if (fewestDays > CYCLE_DAYS_MAX) return `"${text}": a cycle has at most ${CYCLE_DAYS_MAX} days`;
+  if (yearly !== undefined && notice !== 'subscription.renewal_upcoming') {
+    return `"${text}": only subscription.renewal_upcoming can be yearly`;
+  }
   const days = [...new Set(list.split(',').map((each) => Number.parseInt(each, 10)))];
   const areDays = days.every((count) => count >= 1 && count <= DAYS_BEFORE_MAX);
   return areDays && days.length <= NOTICES_OF_RULE_MAX
-    ? { notice, cycleDays, daysBefore: days.toSorted((a, b) => b - a) }
+    ? {
+        notice,
+        cycleDays: fewestDays,
+        ...(yearly !== undefined && { isYearly: true }),
+        daysBefore: days.toSorted((a, b) => b - a),
+      }
     : `"${text}": a rule has at most ${NOTICES_OF_RULE_MAX} notices, from 1d to ${DAYS_BEFORE_MAX}d before the charge`;
 }
 
 /** For example `subscription.renewal_upcoming:180d=40d,10d;subscription.trial_ending=8d`. */
 export function noticeRulesText(rules: NoticeRules): string {
-  const texts = rules.map(({ notice, cycleDays, daysBefore: days }) => {
-    const cycle = cycleDays === 0 ? '' : `:${cycleDays}d`;
+  const texts = rules.map(({ notice, cycleDays, isYearly: yearly, daysBefore: days }) => {
+    const fewest = cycleDays === 0 ? '' : `:${cycleDays}d`;
+    const cycle = yearly ? ':yearly' : fewest;
     return `${notice}${cycle}=${days.map((count) => `${count}d`).join(',')}`;
   });
   return texts.length === 0 ? 'off' : texts.join(';');

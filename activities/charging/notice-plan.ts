@@ -14,7 +14,7 @@ const KEPT_MS = 60_000;
 export type NoticeRulesOf = (merchantId: string) => Promise<NoticeRules>;
 
 /** Not inside a transaction: it takes a connection of its own. */
-export function noticeRulesOf(db: Db): NoticeRulesOf {
+export function cachedNoticeRules(db: Db): NoticeRulesOf {
   const kept = new Map<string, { rules: NoticeRules; until: number }>();
   return async (merchantId) => {
     const known = kept.get(merchantId);

@@ -3,8 +3,9 @@ import PQueue from 'p-queue';
 import type { Db } from '../../db/client.ts';
 import { findImports, importSubscription, payerOf } from './rows.ts';
 import type { EarlierImport } from './rows.ts';
-import { DEFAULT_NOTICE_RULES } from '../../domain/notice-rules.ts';
+import { noticeRulesOf } from '../../domain/notice-rules.ts';
 import { loadSettings } from '../../db/repositories/merchants/settings.ts';
+import type { MerchantSettings } from '../../db/schema/merchants.ts';
 import type { RenewalPace } from '../../domain/subscription/renewal-pace.ts';
 import { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 import type { RandomBytes } from '../../domain/ids.ts';
@@ -55,10 +56,13 @@ interface Checked {
 
 type Batch = readonly { readonly line: Line; readonly reading: ReturnType<typeof readLine> }[];
 
+function chargingRules({ jitterMs: jitterWindowMs = null, ...settings }: MerchantSettings) {
+  return { jitterWindowMs, noticeRules: noticeRulesOf(settings) };
+}
+
 /** With `commit`, each line is one transaction. A repeat completes a killed import. Throws if a server fails. */
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
-  const { jitterMs: jitterWindowMs = null, notices: noticeRules = DEFAULT_NOTICE_RULES } =
-    await loadSettings(deps.db, deps.merchantId);
+  const ofMerchant = chargingRules(await loadSettings(deps.db, deps.merchantId));
   const lookup = createMethodLookup(deps.gateway);
   const places = new RenewalPlaces(deps.pace);
   const starts = createStarts(deps.workflows);
@@ -82,7 +86,7 @@ export async function runImport(deps: ImportDeps, options: ImportOptions): Promi
     const found = await lookup(given);
     if (typeof found === 'string') return problem(number, importId, found);
     const described = { line: number, importId, ...describeImport(given, found) };
-    const order = { ...importOf(deps, given, found), jitterWindowMs, noticeRules, places };
+    const order = { ...importOf(deps, given, found), ...ofMerchant, places };
     if (!options.commit) {
       const payer = await payerOf(deps.db, order);
       if (typeof payer === 'string') return problem(number, importId, payer);

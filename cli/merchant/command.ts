@@ -73,6 +73,12 @@ export const merchantCommand = operatorCommand(
         '--notices <rules>',
         'when events tell of coming charges: default, off, or type:180d=40d,10d;…',
       )
+      .addOption(
+        new Option(
+          '--charge-without-notice <yes>',
+          'false: a charge waits until a late notice had its days',
+        ).choices(['true', 'false']),
+      )
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')
       .option('--statement-suffix <text>', 'what follows the account’s name on card statements')
       .option('--keep-events <days>', 'how long events can be read and sent again')

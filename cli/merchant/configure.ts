@@ -25,6 +25,7 @@ export interface ConfigureOptions {
   readonly unpaidFrom?: UnpaidFrom;
   readonly jitter?: string;
   readonly notices?: string;
+  readonly chargeWithoutNotice?: 'true' | 'false';
   readonly paymentMethods?: string;
   readonly keepEvents?: string;
   readonly keepAttempts?: string;
@@ -97,7 +98,16 @@ export function settingsChanges(
     return undefined;
   };
   const changes: Partial<MerchantSettings> = {};
-  const { retryPlan, afterExhausted, unpaidFrom, jitter, paymentMethods } = options;
+  const set = <Key extends keyof MerchantSettings>(
+    key: Key,
+    option: string,
+    given: string | undefined,
+    parse: (text: string) => MerchantSettings[Key] | string,
+  ): void => {
+    const value = given === undefined ? undefined : read(option, parse(given));
+    if (value !== undefined) changes[key] = value;
+  };
+  const { retryPlan, afterExhausted, unpaidFrom } = options;
   if (retryPlan !== undefined || afterExhausted !== undefined || unpaidFrom !== undefined) {
     const delaysMs =
       retryPlan === undefined
@@ -112,41 +122,25 @@ export function settingsChanges(
       };
     }
   }
-  if (options.cardLimits !== undefined) {
-    const cardLimits = read('--card-limits', cardLimitsOf(options.cardLimits));
-    if (cardLimits) changes.cardLimits = cardLimits;
-  }
+  set('cardLimits', '--card-limits', options.cardLimits, cardLimitsOf);
+  set('jitterMs', '--jitter', options.jitter, jitterMsOf);
+  set('notices', '--notices', options.notices, readNoticeRules);
+  set('paymentMethods', '--payment-methods', options.paymentMethods, kindsOf);
+  set('portal', '--portal', options.portal, rightsOf);
+  set('withdrawalDays', '--withdrawal-days', options.withdrawalDays, daysOf);
   if (options.statementSuffix !== undefined) {
     const problem = statementSuffixProblem(options.statementSuffix);
     if (problem === null) changes.statementSuffix = options.statementSuffix;
     else problems.push(`--statement-suffix: ${problem}`);
   }
-  if (jitter !== undefined) {
-    const jitterMs = read('--jitter', jitterMsOf(jitter));
-    if (jitterMs !== undefined) changes.jitterMs = jitterMs;
-  }
-  if (options.notices !== undefined) {
-    const notices = read('--notices', readNoticeRules(options.notices));
-    if (notices) changes.notices = notices;
-  }
-  if (paymentMethods !== undefined) {
-    const kinds = read('--payment-methods', kindsOf(paymentMethods));
-    if (kinds) changes.paymentMethods = kinds;
+  if (options.chargeWithoutNotice !== undefined) {
+    changes.chargeWithoutNotice = options.chargeWithoutNotice === 'true';
   }
   if (options.keepEvents !== undefined || options.keepAttempts !== undefined) {
     const webhookRetention = read('--keep-events, --keep-attempts', retentionOf(options, current));
     if (webhookRetention) changes.webhookRetention = webhookRetention;
   }
-  const { declarations, withdrawalDays, portal } = options;
-  if (portal !== undefined) {
-    const rights = read('--portal', rightsOf(portal));
-    if (rights) changes.portal = rights;
-  }
-  if (declarations !== undefined) changes.declarations = declarations;
-  if (withdrawalDays !== undefined) {
-    const days = read('--withdrawal-days', daysOf(withdrawalDays));
-    if (days !== undefined) changes.withdrawalDays = days;
-  }
+  if (options.declarations !== undefined) changes.declarations = options.declarations;
   const brandingChanges = BRANDING_OPTIONS.flatMap((option) => {
     const text = options[option];
     if (text === undefined) return [];
@@ -260,6 +254,7 @@ export function settingsLines(settings: ReturnType<typeof shownSettings>): strin
     `  card limits      ${settings.cardLimits.perDay},${settings.cardLimits.per30Days}`,
     `  jitter           ${settings.jitter}`,
     `  notices          ${noticeRulesText(settings.notices.map(({ eventType: notice, ...rule }) => ({ notice, ...rule })))}`,
+    `  without notice   ${settings.chargeWithoutNotice ? 'charged' : 'not charged'}`,
     `  on statements    ${settings.statementSuffix ?? 'nothing'}`,
     `  payment methods  ${settings.paymentMethods.join(',')}`,
     `  declarations     ${settings.declarations}`,

@@ -7,9 +7,10 @@ const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 /** SQL for the subscription's business time: the time of its test clock, or else the present time. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/** The jitter, and in real time 5 minutes for a restart. A test clock executes every step before an instant. */
+/** The delay of the charge, and in real time 5 minutes for a restart. A test clock executes every step before an instant. */
 const LATE = `case when clock_reached_at is null then interval '5 minutes' else interval '0' end
-  + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
+  + greatest(coalesce((state->>'jitterMs')::bigint, 0),
+      (state->'notices'->>'heldUntilAt')::bigint - (state->'notices'->>'chargeAt')::bigint) * interval '1 millisecond'`;
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 
@@ -143,7 +144,7 @@ export const subscriptionChecks: readonly Check[] = [
         facts->>'notice', count(*), to_timestamp((facts->>'chargeAt')::bigint / 1000.0)) as wrong
       from subscription_entry where kind = 'notice_given'
       group by merchant_id, subscription_id, facts->>'notice', facts->>'chargeAt', facts->>'amountMinor', facts->>'dueAt'
-      having count(*) > 1 or max(at) >= to_timestamp(max((facts->>'chargeAt')::bigint) / 1000.0)`,
+      having count(*) > 1 or max(at) >= to_timestamp(max(coalesce(facts->>'heldUntilAt', facts->>'chargeAt')::bigint) / 1000.0)`,
   },
   {
     invariant: 8,

@@ -43,6 +43,8 @@ export interface MerchantSettings {
   branding?: Branding;
   /** Absent: `DEFAULT_NOTICE_RULES`. */
   notices?: NoticeRules;
+  /** False: a charge waits until its notices had their days. Absent: true. */
+  chargeWithoutNotice?: boolean;
   /** Days for which events and the attempts to deliver them are kept. Absent: the installation's retention. */
   webhookRetention?: WebhookRetention;
   /** What follows a payer's declaration. Absent: `tell`. */

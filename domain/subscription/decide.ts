@@ -1,6 +1,6 @@
 import { formatAmount } from '../money.ts';
 import { nextNotice } from './notices.ts';
-import { cancelAt, jitterAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
+import { cancelAt, chargeAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 export type Step =
@@ -94,8 +94,8 @@ function dueSteps(state: SubscriptionState): DueStep[] {
   if (dueAt !== null) {
     const cycle = `charge ${nextCycle(state)}`;
     all.push({
-      // The jitter delays the charge but does not move the billing date.
-      at: dueAt + jitterAt(state, dueAt),
+      // A delay of the charge does not move the billing date.
+      at: chargeAt(state, dueAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });

@@ -100,13 +100,14 @@ const LATE_MS = 3_600_000;
 type Notice = Extract<Entry, { kind: 'notice_given' | 'notice_missed' }>;
 
 function noticeText(entry: Notice, currency: string): EntryText {
-  const { kind, notice, chargeAt, amountMinor, dueAt, missedAt = [] } = entry;
+  const { kind, notice, chargeAt, amountMinor, dueAt, missedAt = [], heldUntilAt } = entry;
   const charge = `${formatAmount(amountMinor, currency)} on ${formatInstant(chargeAt)}`;
   const late = entry.at - dueAt < LATE_MS ? [] : [dueAt];
   const dates = [...missedAt, ...late].map(formatInstant).join(' and ');
   const wasDue = dates === '' ? '' : `; it had been due on ${dates}`;
+  const held = heldUntilAt === undefined ? '' : `; it waits until ${formatInstant(heldUntilAt)}`;
   return kind === 'notice_given'
-    ? { what: `notice given: ${notice}`, why: `next charge: ${charge}${wasDue}` }
+    ? { what: `notice given: ${notice}`, why: `next charge: ${charge}${held}${wasDue}` }
     : { what: `notice missed: ${notice}`, why: `the charge was due first: ${charge}${wasDue}` };
 }
 

@@ -1,10 +1,10 @@
-import { daysBefore } from '../notice-rules.ts';
-import type { NoticeRules } from '../notice-rules.ts';
+import { daysOfCycle, ruleFor, startsYear } from '../notice-rules.ts';
+import type { NoticeRule, NoticeRules } from '../notice-rules.ts';
 import type { NoticeType } from '../events.ts';
 import { changed, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { EntryDraft } from './entries.ts';
-import { nextAmountMinor, nextDateAt, resumeAt } from './state.ts';
+import { heldUntil, nextAmountMinor, nextDateAt, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** What a merchant is told of a charge before it comes. The plan of the next charge is in the state. */
@@ -26,6 +26,8 @@ function chargeAhead(state: SubscriptionState): ChargeAhead | null {
 export interface PlannedNotice {
   notice: NoticeType;
   dueAt: number;
+  /** The charge waits until the notice is so old. Absent: it does not wait. */
+  holdMs?: number;
 }
 
 /** What the plan depends on, besides the state. */
@@ -53,7 +55,7 @@ export function factsNeeded(
   rules: NoticeRules,
 ): Record<keyof PlanFacts, boolean> {
   const { latest, version, raised, terms } = state;
-  const hasRule = (notice: NoticeType) => daysBefore(rules, notice, terms).length > 0;
+  const hasRule = (notice: NoticeType) => ruleFor(rules, notice, terms) !== undefined;
   const isEdit = latest.kind === 'edited' && latest.version === version;
   const hasNewAmount = isEdit && latest.amountMinor !== undefined && raised === undefined;
   return {
@@ -63,8 +65,8 @@ export function factsNeeded(
 }
 
 /**
- * Plans the notices of the next charge if another charge has become the next one. A notice whose instant is over is not
- * planned. Null if the plan stays.
+ * Plans the notices of the next charge if another charge has become the next one, and for another payment method those
+ * of its expiry anew. A notice whose instant is over is planned only if the charge waits for it. Null if the plan stays.
  */
 export function planNotices(
   before: SubscriptionState,
@@ -76,11 +78,28 @@ export function planNotices(
   const state = { ...before, ...raise };
   const charge = chargeToPlan(state);
   if (!charge && chargeAhead(state)) return raise;
-  const pending =
-    charge && charge.chargeAt > now ? noticesOf(state, charge, rules, now, cardExpiresAt) : [];
-  if (charge && pending.length > 0) return { ...raise, notices: { ...charge, pending } };
-  return (state.notices ?? null) === null ? raise : { ...raise, notices: null };
+  const { notices: former } = state;
+  const kept = former && charge && former.chargeAt === charge.chargeAt ? former : null;
+  const planned = charge ? noticesOf(state, charge, rules, now, cardExpiresAt) : [];
+  // What was given of a date is not given again, for another amount or another card.
+  const pending = kept
+    ? [...planned.filter((each) => !isOfDate(each)), ...kept.pending.filter(isOfDate)]
+    : planned;
+  const heldUntilAt = kept?.heldUntilAt;
+  if (!charge || (pending.length === 0 && heldUntilAt === undefined)) {
+    return former ? { ...raise, notices: null } : raise;
+  }
+  const notices = { ...charge, pending: pending.toSorted((one, other) => one.dueAt - other.dueAt) };
+  return { ...raise, notices: { ...notices, ...(heldUntilAt !== undefined && { heldUntilAt }) } };
 }
+
+const endsTrial = ({ status, terms, cyclesCharged }: SubscriptionState): boolean =>
+  status === 'TRIALING' || (terms.trial !== null && cyclesCharged === 0);
+
+const isExpiring = ({ notice }: PlannedNotice): boolean => notice === 'payment_method.expiring';
+
+const isOfDate = (planned: PlannedNotice): boolean =>
+  planned.notice !== 'subscription.amount_changing' && !isExpiring(planned);
 
 /** The first raise since a payment counts: its former amount is the one that the payer knows. Null if there is none. */
 function raiseBy(
@@ -89,7 +108,7 @@ function raiseBy(
   fromMinor: number | null,
 ): Planned | null {
   const isRaise = raised === undefined && fromMinor !== null && terms.amountMinor > fromMinor;
-  const isTold = daysBefore(rules, 'subscription.amount_changing', terms).length > 0;
+  const isTold = ruleFor(rules, 'subscription.amount_changing', terms) !== undefined;
   return isRaise && isTold ? { raised: { fromMinor, told: [] } } : null;
 }
 
@@ -104,39 +123,66 @@ export function noticesOf(
   now: number,
   cardExpiresAt: number | null,
 ): PlannedNotice[] {
-  const { status, terms, cyclesCharged } = state;
-  const endsTrial = status === 'TRIALING' || (terms.trial !== null && cyclesCharged === 0);
-  const ofPeriod = endsTrial ? 'subscription.trial_ending' : 'subscription.renewal_upcoming';
+  const { terms } = state;
+  const ofPeriod = endsTrial(state) ? 'subscription.trial_ending' : 'subscription.renewal_upcoming';
   const misses = cardExpiresAt !== null && cardExpiresAt <= charge.chargeAt;
   const types: NoticeType[] = misses ? [ofPeriod, 'payment_method.expiring'] : [ofPeriod];
-  const ofDate = types.flatMap((notice) =>
-    instantsBefore(charge, daysBefore(rules, notice, terms))
-      .filter((dueAt) => dueAt > now)
-      .map((dueAt) => ({ notice, dueAt })),
-  );
-  const ofRaise = raiseInstants(state, charge, rules, now).map(
-    (dueAt) => ({ notice: 'subscription.amount_changing', dueAt }) as const,
-  );
-  return [...ofDate, ...ofRaise].toSorted((a, b) => a.dueAt - b.dueAt);
+  const planned = types.flatMap((notice) => {
+    const rule = ruleFor(rules, notice, terms);
+    const applies = rule?.isYearly !== true || startsYear(state.createdAt, terms, charge.chargeAt);
+    return rule && applies ? ofDate(state, charge, rule, now) : [];
+  });
+  const raise = ruleFor(rules, 'subscription.amount_changing', terms);
+  const all = [...planned, ...(raise ? ofRaise(state, charge, raise, now) : [])];
+  return all.toSorted((one, other) => one.dueAt - other.dueAt);
 }
 
-const instantsBefore = ({ chargeAt }: ChargeAhead, days: readonly number[]): number[] =>
-  days.map((count) => chargeAt - count * DAY_MS);
+/** If none of its instants is left, a notice for which the charge waits is given at once. */
+function ofDate(
+  state: SubscriptionState,
+  charge: ChargeAhead,
+  rule: NoticeRule,
+  now: number,
+): PlannedNotice[] {
+  const hold = holdOf(state, rule);
+  const later = instantsAfter(now, charge, rule);
+  const instants = hold && later.length === 0 ? [now] : later;
+  return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
+}
 
 /** An amount that is raised later than the notice would be due is told at once, but once for each charge. */
-function raiseInstants(
-  { raised, terms }: SubscriptionState,
+function ofRaise(
+  state: SubscriptionState,
   charge: ChargeAhead,
-  rules: NoticeRules,
+  rule: NoticeRule,
   now: number,
-): number[] {
-  const { amountMinor } = charge;
+): PlannedNotice[] {
+  const { raised, terms } = state;
+  const { amountMinor, chargeAt } = charge;
   if (!raised || amountMinor !== terms.amountMinor || amountMinor <= raised.fromMinor) return [];
-  const days = daysBefore(rules, 'subscription.amount_changing', terms);
-  const instants = instantsBefore(charge, days);
-  const later = instants.filter((dueAt) => dueAt > now);
+  const hold = holdOf(state, rule);
+  const later = instantsAfter(now, charge, rule);
   const isTold = raised.told.some((told) => isSame(told, charge));
-  return later.length === instants.length || isTold ? later : [now, ...later];
+  const isLate = later.length < rule.daysBefore.length && (hold !== null || chargeAt > now);
+  const instants = isLate && !isTold ? [now, ...later] : later;
+  return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
+}
+
+const instantsAfter = (now: number, { chargeAt }: ChargeAhead, { daysBefore }: NoticeRule) =>
+  daysBefore.map((count) => chargeAt - count * DAY_MS).filter((dueAt) => dueAt > now);
+
+/** Null if the charge does not wait, for example because no notice fits into the trial or cycle before it. */
+function holdOf(
+  state: SubscriptionState,
+  { daysBefore, mustPrecede }: NoticeRule,
+): { holdMs: number } | null {
+  const { trial } = state.terms;
+  const period =
+    endsTrial(state) && trial
+      ? { interval: trial.interval, intervalCount: trial.count }
+      : state.terms;
+  const days = Math.min(...daysBefore);
+  return mustPrecede && days < daysOfCycle(period) ? { holdMs: days * DAY_MS } : null;
 }
 
 /** Returns the next notice to give; null if there is none, or its charge is not the next one any more. */
@@ -149,8 +195,10 @@ export function nextNotice(state: SubscriptionState): PlannedNotice | null {
 }
 
 /** What the entry of a notice says of it. `missedAt`: when earlier ones had been due, in whose place it is given. */
-export interface DueNotice extends PlannedNotice, ChargeAhead {
+export interface DueNotice extends Omit<PlannedNotice, 'holdMs'>, ChargeAhead {
   missedAt?: number[];
+  /** The charge waits until then, because the notice is late. */
+  heldUntilAt?: number;
 }
 
 /** Returns the notice that is due at `now`. If several of one kind are due, the latest one stands for all. */
@@ -162,19 +210,21 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
     .filter(({ notice, dueAt }) => notice === first.notice && dueAt <= now)
     .map(({ dueAt }) => dueAt);
   const missedAt = instants.slice(0, -1);
+  const heldUntilAt = first.holdMs === undefined ? chargeAt : now + first.holdMs;
   return {
     notice: first.notice,
     chargeAt,
     amountMinor,
     dueAt: instants.at(-1) ?? first.dueAt,
     ...(missedAt.length > 0 && { missedAt }),
+    ...(heldUntilAt > chargeAt && { heldUntilAt }),
   };
 }
 
-/** Gives a notice of the next charge. If this charge is due already, the notice is only recorded as missed. */
+/** Gives a notice of the next charge. If this charge is due already and does not wait, records that it was missed. */
 export function applyNotice(
   state: SubscriptionState,
-  { notice, chargeAt, amountMinor, dueAt, missedAt }: DueNotice,
+  { notice, chargeAt, amountMinor, dueAt, missedAt, heldUntilAt }: DueNotice,
   now: number,
 ): Change {
   const charge = { chargeAt, amountMinor };
@@ -183,9 +233,10 @@ export function applyNotice(
     throw new Error(`${state.subscriptionId}: another charge is the next one`);
   }
   const { notices, raised } = state;
-  const isMissed = now >= chargeAt;
+  const isMissed = now >= chargeAt && heldUntilAt === undefined;
   const isRaise = notice === 'subscription.amount_changing';
-  const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }) };
+  const held = heldUntilAt !== undefined && { heldUntilAt };
+  const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...held };
   const kind = isMissed ? 'notice_missed' : 'notice_given';
   const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
   const patch = {
@@ -193,6 +244,7 @@ export function applyNotice(
       notices: {
         ...notices,
         pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
+        ...(held && { heldUntilAt: Math.max(heldUntilAt, notices.heldUntilAt ?? 0) }),
       },
     }),
     ...(raised && isRaise && { raised: { ...raised, told: [...raised.told, charge] } }),
@@ -200,7 +252,8 @@ export function applyNotice(
   const change = changed(state, patch, entry);
   if (isMissed) return change;
   const event = subscriptionEvent(notice, change.state, now);
-  return { ...change, events: [{ ...event, notice: { ...charge, dueAt } }] };
+  const toldAt = Math.max(heldUntil(change.state, chargeAt), heldUntilAt ?? 0);
+  return { ...change, events: [{ ...event, notice: { chargeAt: toldAt, amountMinor, dueAt } }] };
 }
 
 /** The card has new details, and does not miss the next charge any more. Null if no notice says that it will. */
@@ -210,7 +263,6 @@ export function withdrawExpiring(
   now: number,
 ): Change | null {
   const { notices } = state;
-  const isExpiring = ({ notice }: PlannedNotice) => notice === 'payment_method.expiring';
   if (!notices?.pending.some(isExpiring) || cardExpiresAt <= notices.chargeAt) return null;
   const pending = notices.pending.filter((planned) => !isExpiring(planned));
   const entry = { at: now, kind: 'details_updated', actor: 'gateway' } as const;

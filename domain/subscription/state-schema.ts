@@ -109,7 +109,12 @@ export const STATE = object({
   /** The date to which `jitterMs` belongs. Absent: it belongs to every date, because the merchant has set it. */
   jitterFor: instant.exactOptional(),
   /** The notices of the next charge that are not given yet, earliest first. Absent or null: none was planned. */
-  notices: object({ ...CHARGE_AHEAD, pending: listOf(object(PLANNED_NOTICE)) })
+  notices: object({
+    ...CHARGE_AHEAD,
+    pending: listOf(object({ ...PLANNED_NOTICE, holdMs: positive.exactOptional() })),
+    /** The charge waits until then, because a notice was late. */
+    heldUntilAt: instant.exactOptional(),
+  })
     .nullable()
     .optional(),
   /** The amount before an edit raised it, until the new one is paid, and the charges whose raise was told. */

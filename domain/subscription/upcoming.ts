@@ -8,8 +8,8 @@ import type { PlannedNotice } from './notices.ts';
 import {
   calendarDate,
   cancelAt,
+  chargeAt,
   isDunned,
-  jitterAt,
   nextAmountMinor,
   nextRetryAt,
   remainingCycleCount,
@@ -21,8 +21,8 @@ import type { SubscriptionState } from './state.ts';
 export interface UpcomingCharge {
   /** The due date. For a declined cycle: its next automatic retry; null if none is planned. */
   at: number | null;
-  /** The charge is made at most this many ms after `at`. */
-  jitterMs: number;
+  /** The latest instant at which the charge is made, as well as it is known. Null without `at`. */
+  until: number | null;
   cycleNumber: number;
   amountMinor: number;
   currency: string;
@@ -65,7 +65,7 @@ export function upcomingCharges(
     const after = offset === 1 && !paysRaise ? renewed : { ...renewed, raised: undefined };
     return {
       at,
-      jitterMs: isRetry || at === null ? 0 : jitterAt(state, at),
+      until: isRetry || at === null ? at : chargeAt(state, at),
       cycleNumber,
       amountMinor,
       currency: terms.currency,

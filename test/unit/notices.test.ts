@@ -12,34 +12,9 @@ import { decide, wakeAt } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import { withdrawExpiring } from '../../domain/subscription/notices.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
-import type { Terms } from '../../domain/subscription/terms.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { at, DAY, declined, expectNothingFurther, iso, Simulation } from '../support/simulation.ts';
-import { weighted } from '../support/weighted.ts';
-
-/** A life under `rules`, 120.00 USD a cycle, whose checkout was completed at `instant`. */
-function noticed(
-  instant: string,
-  terms: Partial<Terms> = {},
-  rules: NoticeRules = DEFAULT_NOTICE_RULES,
-): Simulation {
-  const life = new Simulation(instant, { interval: 'YEAR', amountMinor: 12_000, ...terms });
-  life.noticeRules = rules;
-  life.pay();
-  return life;
-}
-
-/** Each notice: when it was given or missed, its type, and the date and amount of its charge. */
-function noticesOf({ entries }: Simulation): string[] {
-  return entries.flatMap((entry) => {
-    if (entry.kind !== 'notice_given' && entry.kind !== 'notice_missed') return [];
-    const { kind, notice, chargeAt, amountMinor } = entry;
-    const what = `${kind === 'notice_missed' ? 'missed ' : ''}${notice.replace('subscription.', '')}`;
-    return [`${iso(entry.at)} ${what} of ${amountMinor} on ${iso(chargeAt)}`];
-  });
-}
-
-const sentAt = ({ sends }: Simulation): (string | null)[] => sends.map((send) => iso(send.at));
+import { lives, make, noticed, noticesOf, RULES, sentAt } from '../support/noticed-lives.ts';
 
 describe('the notices of a charge', () => {
   test('of a yearly subscription come 40 and 10 days before each renewal, also of 29 February [D-63]', () => {
@@ -122,6 +97,25 @@ describe('the notices of a charge', () => {
       expect(life.state.status).toBe('ENDED');
     },
   );
+
+  test('of a monthly subscription come once a year if the merchant wants this, before the first renewal of each [D-63]', () => {
+    const rules = readNoticeRules(
+      'subscription.renewal_upcoming:180d=10d;subscription.renewal_upcoming:yearly=30d',
+    ) as NoticeRules;
+    const life = noticed('2027-01-31T10:00:00Z', { interval: 'MONTH', cycleCount: 26 }, rules);
+    life.runTo('2029-03-31T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-01-01T10:00 renewal_upcoming of 12000 on 2028-01-31T10:00',
+      '2029-01-01T10:00 renewal_upcoming of 12000 on 2029-01-31T10:00',
+    ]);
+    expect(life.sends).toHaveLength(26);
+    expectNothingFurther(life);
+    const yearly = noticed('2027-01-31T10:00:00Z', { cycleCount: 2 }, rules);
+    yearly.runTo('2028-02-01T00:00:00Z');
+    expect(noticesOf(yearly)).toEqual([
+      '2028-01-21T10:00 renewal_upcoming of 12000 on 2028-01-31T10:00',
+    ]);
+  });
 
   test('move with an edit of the date; what was given for the former date is not given again [D-63]', () => {
     const life = noticed('2027-06-15T00:00:00Z');
@@ -342,6 +336,17 @@ describe('the rules of notices', () => {
         { notice: 'subscription.renewal_upcoming', cycleDays: 365, daysBefore: [40, 10] },
       ],
     ],
+    [
+      'subscription.renewal_upcoming:yearly=30d',
+      [
+        {
+          notice: 'subscription.renewal_upcoming',
+          cycleDays: 0,
+          isYearly: true,
+          daysBefore: [30],
+        },
+      ],
+    ],
   ])('are read from %s [D-63]', (text, rules) => {
     expect(readNoticeRules(text)).toEqual(rules);
     expect(readNoticeRules(noticeRulesText(rules as NoticeRules))).toEqual(rules);
@@ -368,6 +373,10 @@ describe('the rules of notices', () => {
       'subscription.trial_ending=8d; subscription.trial_ending=9d',
       '"subscription.trial_ending=9d" repeats another rule',
     ],
+    [
+      'subscription.trial_ending:yearly=8d',
+      '"subscription.trial_ending:yearly=8d": only subscription.renewal_upcoming can be yearly',
+    ],
   ])('are not read from %s [D-63]', (text, problem) => {
     expect(readNoticeRules(text)).toBe(problem);
   });
@@ -385,75 +394,6 @@ describe('the rules of notices', () => {
   });
 });
 
-type Move =
-  | { waitMs: number }
-  /** No worker runs for this time. */
-  | { outageMs: number }
-  | { declines: number }
-  | { do: 'pause' | 'newCard' | 'cancelAtPeriodEnd' | 'resume' | 'cancel' | 'retry' }
-  | { pauseForMs: number }
-  | { unpauseInMs: number }
-  | { editInMs: number }
-  | { newAmountMinor: number }
-  | { every: Pick<Terms, 'interval' | 'intervalCount'> };
-
-function make(life: Simulation, move: Move): void {
-  if ('waitMs' in move) life.runTo(life.now + move.waitMs);
-  else if ('outageMs' in move) life.now += move.outageMs;
-  else if ('declines' in move)
-    life.gives(...Array.from({ length: move.declines }, () => declined()));
-  else if ('do' in move) life[move.do]();
-  else if ('pauseForMs' in move) life.command('pause', { resumeAt: life.now + move.pauseForMs });
-  else if ('unpauseInMs' in move) {
-    life.command('unpause', { newNextPaymentAt: life.now + move.unpauseInMs });
-  } else if ('editInMs' in move) {
-    life.command('edit', { newNextPaymentAt: life.now + move.editInMs });
-  } else if ('every' in move) life.command('edit', move.every);
-  else life.command('edit', move);
-}
-
-const days = (max: number) => fc.integer({ min: 1, max: max * DAY });
-const every = fc.constantFrom<Pick<Terms, 'interval' | 'intervalCount'>>(
-  { interval: 'MONTH', intervalCount: 1 },
-  { interval: 'MONTH', intervalCount: 6 },
-  { interval: 'YEAR', intervalCount: 1 },
-);
-const moves = weighted<Move>(
-  [8, days(60).map((waitMs) => ({ waitMs }))],
-  [3, days(400).map((waitMs) => ({ waitMs }))],
-  [2, days(60).map((outageMs) => ({ outageMs }))],
-  [1, fc.integer({ min: 1, max: 6 }).map((declines) => ({ declines }))],
-  [
-    2,
-    fc.constantFrom<Move>(
-      { do: 'pause' },
-      { do: 'newCard' },
-      { do: 'cancelAtPeriodEnd' },
-      { do: 'resume' },
-      { do: 'resume' },
-      { do: 'retry' },
-    ),
-  ],
-  [2, days(90).map((pauseForMs) => ({ pauseForMs }))],
-  [3, days(90).map((unpauseInMs) => ({ unpauseInMs }))],
-  [3, days(90).map((editInMs) => ({ editInMs }))],
-  [3, fc.constantFrom(10_000, 12_000, 15_000).map((newAmountMinor) => ({ newAmountMinor }))],
-  [1, every.map((each) => ({ every: each }))],
-);
-
-const lives = fc.record({
-  terms: fc.record({
-    cycleCount: fc.integer({ min: 2, max: 9 }),
-    trial: fc.constantFrom(null, null, { interval: 'DAY' as const, count: 30 }),
-    upfrontAmountMinor: fc.constantFrom(null, 15_000),
-  }),
-  cycle: every,
-  sequence: fc.array(moves, { minLength: 1, maxLength: 30, size: 'max' }),
-});
-
-const RULES = readNoticeRules(
-  'subscription.renewal_upcoming=12d;subscription.trial_ending=8d;subscription.amount_changing=20d',
-) as NoticeRules;
 /** What may follow a notice before its charge, without which the charge comes. */
 const NO_COMMANDS = ['notice_given', 'notice_missed'];
 

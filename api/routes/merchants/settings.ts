@@ -54,6 +54,10 @@ export const getMerchantSettings = route({
           z.object({
             eventType: z.enum(NOTICE_TYPES),
             cycleDays: count('Fewest days of a billing cycle; a month has 30 days, a year 365.'),
+            isYearly: z.literal(true).optional().meta({
+              description:
+                'Only of the first charge after each year, where no other entry of the `eventType` counts.',
+            }),
             daysBefore: z.array(count('Days before the charge.')),
           }),
         )
@@ -62,6 +66,10 @@ export const getMerchantSettings = route({
             'When you are told of a charge that is to come. For a cycle, the entry of its `eventType` with the most ' +
             '`cycleDays` counts. A change concerns only charges that are planned later.',
         }),
+      chargeWithoutNotice: z.boolean().meta({
+        description:
+          'False: a charge whose notice was given late waits until the notice had its fewest days.',
+      }),
       paymentMethods: z.array(paymentMethodKind).meta({
         description: 'Payment methods that your pages may offer.',
       }),
@@ -117,6 +125,7 @@ export const getMerchantSettings = route({
           { eventType: 'subscription.amount_changing', cycleDays: 180, daysBefore: [20] },
           { eventType: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
         ],
+        chargeWithoutNotice: true,
         paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
         branding: {},
         declarations: 'tell',
@@ -168,12 +177,13 @@ export function shownCharging(settings: MerchantSettings) {
     cardLimits: settings.cardLimits ?? DEFAULT_CARD_LIMITS,
     jitter: shownJitter(settings),
     notices: (settings.notices ?? DEFAULT_NOTICE_RULES).map(
-      ({ notice: eventType, cycleDays, daysBefore }) => ({
+      ({ notice: eventType, daysBefore, ...rule }) => ({
         eventType,
-        cycleDays,
+        ...rule,
         daysBefore: [...daysBefore],
       }),
     ),
+    chargeWithoutNotice: settings.chargeWithoutNotice ?? true,
     paymentMethods,
   };
 }

@@ -231,7 +231,7 @@ export const getUpcomingCharges = route({
               'When the charge is due. Null for an owed cycle without a planned attempt.',
             ).nullable(),
             chargeFrom: epochMs(
-              'With `chargeUntil`: the time in which the charge is made, because many fall due at one time. Absent if it is made at `date`.',
+              'With `chargeUntil`: the time in which the charge is made, because many fall due at one time or a notice was late. Absent if it is made at `date`.',
             ).optional(),
             chargeUntil: epochMs('See `chargeFrom`.').optional(),
             cycleNumber: count('Number of the cycle, from 1.'),
@@ -261,9 +261,11 @@ export const getUpcomingCharges = route({
     const rules = await loadNoticeRules(db, state.merchantId);
     const charges = upcomingCharges(state, call.query.limit, nowAt, rules, expiresAt);
     return ok({
-      data: charges.map(({ at, jitterMs, cycleNumber, amountMinor, currency, notices }) => ({
+      data: charges.map(({ at, until, cycleNumber, amountMinor, currency, notices }) => ({
         date: at,
-        ...(at === null || jitterMs === 0 ? {} : { chargeFrom: at, chargeUntil: at + jitterMs }),
+        ...(at === null || until === null || at === until
+          ? {}
+          : { chargeFrom: at, chargeUntil: until }),
         cycleNumber,
         amount: amountMinor,
         currency,

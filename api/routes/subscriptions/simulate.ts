@@ -9,7 +9,7 @@ import type { MerchantSettings } from '../../../db/schema/merchants.ts';
 import { UnknownGateway } from '../../../gateways/registry.ts';
 import { invariant } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
-import { DEFAULT_NOTICE_RULES } from '../../../domain/notice-rules.ts';
+import { noticeRulesOf } from '../../../domain/notice-rules.ts';
 import { cardExpiresAt } from '../../../domain/payment-method.ts';
 import { ATTEMPT_TRIGGERS } from '../../../domain/payment-intent.ts';
 import { AFTER_EXHAUSTED, readDelays, UNPAID_FROM } from '../../../domain/retry-plan.ts';
@@ -249,7 +249,7 @@ export const simulateSubscription = route({
       outcomes: outcomesOf(body.script),
       commands: [...checkoutOf(state, nowAt), ...commandsOf(body.script, code)],
       ...ofCard,
-      noticeRules: settings.notices ?? DEFAULT_NOTICE_RULES,
+      noticeRules: noticeRulesOf(settings),
       ...(settings.cardLimits && { cardLimits: settings.cardLimits }),
     };
     const retryPlan = retryPlanOf(body, settings.retryPlan);

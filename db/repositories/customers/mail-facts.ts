@@ -2,7 +2,7 @@ import { desc, eq } from 'drizzle-orm';
 import { usableBranding } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import { nextAmountMinor, nextPaymentAt } from '../../../domain/subscription/state.ts';
+import { heldUntil, nextAmountMinor, nextPaymentAt } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { consents } from '../../schema/consents.ts';
 import { customers } from '../../schema/customers.ts';
@@ -69,7 +69,11 @@ export async function readMailFacts(db: Db, subject: MailSubject): Promise<MailF
     next:
       state === null || nextAt === null
         ? null
-        : { amountMinor: nextAmountMinor(state), currency: state.terms.currency, at: nextAt },
+        : {
+            amountMinor: nextAmountMinor(state),
+            currency: state.terms.currency,
+            at: heldUntil(state, nextAt),
+          },
     owedIntentId: state?.owed?.intentId ?? null,
     paymentMethodId: state?.paymentMethodId ?? null,
   };

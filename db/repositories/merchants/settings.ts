@@ -1,5 +1,5 @@
 import { eq, sql } from 'drizzle-orm';
-import { DEFAULT_NOTICE_RULES } from '../../../domain/notice-rules.ts';
+import { noticeRulesOf } from '../../../domain/notice-rules.ts';
 import type { NoticeRules } from '../../../domain/notice-rules.ts';
 import type { RetryPlan } from '../../../domain/retry-plan.ts';
 import type { Db } from '../../client.ts';
@@ -18,7 +18,7 @@ export async function loadRetryPlan(db: Db, merchantId: string): Promise<RetryPl
 }
 
 export async function loadNoticeRules(db: Db, merchantId: string): Promise<NoticeRules> {
-  return (await loadSettings(db, merchantId)).notices ?? DEFAULT_NOTICE_RULES;
+  return noticeRulesOf(await loadSettings(db, merchantId));
 }
 
 /** Returns the merchant's current settings; null without such a merchant. `lock`: until the transaction ends. */

@@ -124,6 +124,7 @@ interface Settings {
   statementSuffix: string | null;
   jitter: string;
   notices: { eventType: string; cycleDays: number; daysBefore: number[] }[];
+  chargeWithoutNotice: boolean;
   paymentMethods: string[];
   keepEvents: number | null;
   keepAttempts: number | null;
@@ -149,6 +150,7 @@ const DEFAULTS: Settings = {
     { eventType: 'subscription.amount_changing', cycleDays: 180, daysBefore: [20] },
     { eventType: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
   ],
+  chargeWithoutNotice: true,
   paymentMethods: ['CARD', 'GOOGLE_PAY', 'APPLE_PAY'],
   keepEvents: null,
   keepAttempts: null,
@@ -198,6 +200,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   card limits      10,15
   jitter           auto
   notices          subscription.renewal_upcoming:180d=40d,10d;subscription.trial_ending=8d;subscription.amount_changing:180d=20d;payment_method.expiring:180d=30d
+  without notice   charged
   on statements    nothing
   payment methods  CARD,GOOGLE_PAY,APPLE_PAY
   declarations     tell
@@ -230,6 +233,8 @@ test('the merchant command prints settings and changes only the given ones [D-30
     '30m',
     '--notices',
     'subscription.renewal_upcoming=7d',
+    '--charge-without-notice',
+    'false',
     '--payment-methods',
   ];
   await merchant(api, 'configure', merchantId, ...rest, 'GOOGLE_PAY,CARD');
@@ -246,6 +251,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     portal: ['card', 'pause'],
     jitter: '30m',
     notices: [{ eventType: 'subscription.renewal_upcoming', cycleDays: 0, daysBefore: [7] }],
+    chargeWithoutNotice: false,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
   expect(await loadSettings(api.db, merchantId)).toEqual({
@@ -261,6 +267,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
     portal: ['card', 'pause'],
     jitterMs: 1_800_000,
     notices: [{ notice: 'subscription.renewal_upcoming', cycleDays: 0, daysBefore: [7] }],
+    chargeWithoutNotice: false,
     paymentMethods: ['CARD', 'GOOGLE_PAY'],
   });
 
@@ -273,6 +280,7 @@ test('the merchant command prints settings and changes only the given ones [D-30
   card limits      3,12
   jitter           0
   notices          subscription.renewal_upcoming=7d
+  without notice   not charged
   on statements    TEA SHOP
   payment methods  CARD,GOOGLE_PAY
   declarations     execute

@@ -42,6 +42,7 @@ const SETTINGS: readonly MerchantSettings[] = [
     retryPlan: DEFAULT_RETRY_PLAN,
     // Short cycles have notices, too.
     notices: NOTICE_TYPES.map((notice) => ({ notice, cycleDays: 0, daysBefore: [3, 1] })),
+    chargeWithoutNotice: false,
   },
   {
     retryPlan: { delaysMs: [HOUR_MS, 30 * HOUR_MS], afterExhausted: 'end' },
