@@ -37,7 +37,8 @@ import type { CommandResult } from '../domain/subscription/commands.ts';
 import { planNotices } from '../domain/subscription/notices.ts';
 import { takePlace } from '../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../domain/subscription/snapshot.ts';
-import { isBilled, chargeAt, isChargeable } from '../domain/subscription/state.ts';
+import { chargedUntil } from '../domain/subscription/hold.ts';
+import { isBilled, isChargeable } from '../domain/subscription/state.ts';
 import type { ChargeableState, SubscriptionState } from '../domain/subscription/state.ts';
 import { failpoint } from '../runtime/failpoints.ts';
 import { declarationPath, updateMethodLink } from '../runtime/payer-links.ts';
@@ -371,5 +372,5 @@ function isDecided(result: ChargeAttemptResult): boolean {
 function renewalDueAt({ state, opening }: ChargeAttemptInput): number | null {
   const cause = state.openAttempt?.cause;
   if (opening === null || cause?.rule !== 'due_date' || state.testClockId !== null) return null;
-  return chargeAt(state, cause.dueAt);
+  return chargedUntil(state, cause.dueAt);
 }

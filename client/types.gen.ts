@@ -2192,7 +2192,7 @@ export type GetMerchantSettingsAnswer = {
         daysBefore: Array<number>;
     }>;
     /**
-     * False: a charge whose notice was given late waits until the notice had its fewest days.
+     * False: a charge waits until its notice had the fewest days of its entry. A change concerns only charges that are planned later.
      */
     chargeWithoutNotice: boolean;
     /**
@@ -2564,6 +2564,10 @@ export type SubscriptionEvent = {
          * When the charge is due. Epoch milliseconds.
          */
         date: number;
+        /**
+         * The charge is not made before, because the notice is late. Epoch milliseconds.
+         */
+        chargeFrom?: number;
         /**
          * Amount of the charge. In the smallest currency unit.
          */

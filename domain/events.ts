@@ -121,6 +121,8 @@ export interface SubscriptionEventDraft {
     chargeAt: number;
     amountMinor: number;
     dueAt: number;
+    /** The charge is not made before: `chargeAt`, or later because the notice was late. */
+    chargeFrom: number;
     /** The page on which the payer cancels without login. The activity that stores the event adds it. */
     cancelUrl?: string;
   };
@@ -353,10 +355,17 @@ export function subscriptionEventBody(
 }
 
 function shownNotice(
-  { chargeAt, amountMinor, dueAt, cancelUrl }: NonNullable<SubscriptionEventDraft['notice']>,
+  {
+    chargeAt,
+    amountMinor,
+    dueAt,
+    chargeFrom,
+    cancelUrl,
+  }: NonNullable<SubscriptionEventDraft['notice']>,
   { at, currency }: SubscriptionEventDraft,
 ) {
-  const noticeOf = { date: chargeAt, amount: amountMinor, currency };
+  const held = chargeFrom > chargeAt && { chargeFrom };
+  const noticeOf = { date: chargeAt, ...held, amount: amountMinor, currency };
   return {
     noticeOf,
     dueAt,

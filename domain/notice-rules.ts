@@ -28,6 +28,9 @@ export const DEFAULT_NOTICE_RULES: NoticeRules = [
   { notice: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
 ];
 
+/** A notice that is given later than this, in ms, is late. */
+export const LATE_MS = 3_600_000;
+
 const DAYS_BEFORE_MAX = 366;
 const NOTICES_OF_RULE_MAX = 5;
 /** A month has 30 days here and a year 365, so that six months are a cycle of 180 days. */

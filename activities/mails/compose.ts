@@ -176,7 +176,7 @@ function notice(
   { asksForCard = false } = {},
 ) {
   return ({ event: { noticeOf }, facts: { next }, language, links }: Composing): Composed => {
-    if (noticeOf === undefined || next?.at !== noticeOf.date) return null;
+    if (noticeOf === undefined || next?.dueAt !== noticeOf.date) return null;
     const { say } = language;
     return {
       title: title(language, next.at),

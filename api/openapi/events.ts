@@ -221,6 +221,7 @@ const SubscriptionEvent = z.object({
   noticeOf: added(
     z.object({
       date: epochMs('When the charge is due.'),
+      chargeFrom: epochMs('The charge is not made before, because the notice is late.').optional(),
       amount: minorAmount('Amount of the charge.'),
       currency: currencyCode,
     }),

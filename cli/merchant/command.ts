@@ -76,7 +76,7 @@ export const merchantCommand = operatorCommand(
       .addOption(
         new Option(
           '--charge-without-notice <yes>',
-          'false: a charge waits until a late notice had its days',
+          'false: a charge waits until its notice had the fewest days of its rule',
         ).choices(['true', 'false']),
       )
       .option('--payment-methods <list>', 'methods of the hosted pages: CARD,GOOGLE_PAY,APPLE_PAY')

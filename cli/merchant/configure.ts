@@ -136,6 +136,10 @@ export function settingsChanges(
   if (options.chargeWithoutNotice !== undefined) {
     changes.chargeWithoutNotice = options.chargeWithoutNotice === 'true';
   }
+  const { notices, chargeWithoutNotice } = { ...current, ...changes };
+  if (chargeWithoutNotice === false && notices?.length === 0) {
+    problems.push('--charge-without-notice: false needs --notices');
+  }
   if (options.keepEvents !== undefined || options.keepAttempts !== undefined) {
     const webhookRetention = read('--keep-events, --keep-attempts', retentionOf(options, current));
     if (webhookRetention) changes.webhookRetention = webhookRetention;

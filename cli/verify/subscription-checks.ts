@@ -7,16 +7,19 @@ const DUE_AT = dateOf(`(state->>'nextIndex')::int`);
 /** SQL for the subscription's business time: the time of its test clock, or else the present time. */
 const OWN_NOW = `coalesce(clock_reached_at, now()) at time zone 'UTC'`;
 
-/** The delay of the charge, and in real time 5 minutes for a restart. A test clock executes every step before an instant. */
+/** The jitter, and in real time 5 minutes for a restart. A test clock executes every step before an instant. */
 const LATE = `case when clock_reached_at is null then interval '5 minutes' else interval '0' end
-  + greatest(coalesce((state->>'jitterMs')::bigint, 0),
-      (state->'notices'->>'heldUntilAt')::bigint - (state->'notices'->>'chargeAt')::bigint) * interval '1 millisecond'`;
-
-const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
+  + coalesce((state->>'jitterMs')::bigint, 0) * interval '1 millisecond'`;
 
 /** SQL for the UTC timestamp of an instant. `path` is an SQL expression for the instant's epoch ms. */
 const instantAt = (path: string): string =>
   `to_timestamp((${path})::bigint / 1000.0) at time zone 'UTC'`;
+
+/** SQL for the latest instant for which a notice of the next date holds its charge back; null without one. */
+const HELD_UNTIL = `(select max(to_timestamp((told->>'heldUntilAt')::bigint / 1000.0)) at time zone 'UTC'
+  from json_array_elements(state->'told') told where ${instantAt(`told->>'chargeAt'`)} = ${DUE_AT})`;
+
+const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 
 /** UNPAID, or TRIALING or ACTIVE with a planned retry. */
 const IS_RETRIED = `(status = 'UNPAID' or (status in ('TRIALING', 'ACTIVE') and state->'owed'->>'nextRetryAt' is not null))`;
@@ -28,6 +31,14 @@ const STATUS_CHANGES = `
 
 const NOTICE_EVENTS = `
   select stream_id, type from outbox_event where type in (${NOTICE_TYPES.map((type) => `'${type}'`).join()})`;
+
+/** SQL for the charges that are not made before an instant: of a date, or of the amount to which an edit raised it. */
+const HOLDS = `
+  select merchant_id, subscription_id, (facts->>'chargeAt')::bigint as charge_at,
+    case facts->>'notice' when 'subscription.amount_changing' then (facts->>'amountMinor')::bigint end as raised_to,
+    min((facts->>'heldUntilAt')::bigint) as until
+  from subscription_entry where kind = 'notice_given' and facts->>'heldUntilAt' is not null
+  group by 1, 2, 3, 4`;
 
 /** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status, ledger) and 9 (readable states). */
 export const subscriptionChecks: readonly Check[] = [
@@ -42,7 +53,8 @@ export const subscriptionChecks: readonly Check[] = [
     wrong: `select format('%s is %s and cycle %s was due at %s', id, status, cycles_charged + 1, ${DUE_AT}) as wrong
       from subscription
       where status in ('TRIALING', 'ACTIVE') and state->>'openAttempt' is null
-        and state->'owed'->>'nextRetryAt' is null and not ${ENDS_WITH_PERIOD} and ${DUE_AT} < ${OWN_NOW} - (${LATE})`,
+        and state->'owed'->>'nextRetryAt' is null and not ${ENDS_WITH_PERIOD}
+        and greatest(${DUE_AT}, ${HELD_UNTIL}) < ${OWN_NOW} - (${LATE})`,
   },
   {
     invariant: 2,
@@ -145,6 +157,18 @@ export const subscriptionChecks: readonly Check[] = [
       from subscription_entry where kind = 'notice_given'
       group by merchant_id, subscription_id, facts->>'notice', facts->>'chargeAt', facts->>'amountMinor', facts->>'dueAt'
       having count(*) > 1 or max(at) >= to_timestamp(max(coalesce(facts->>'heldUntilAt', facts->>'chargeAt')::bigint) / 1000.0)`,
+  },
+  {
+    invariant: 8,
+    counted: `select count(*) as n from (${HOLDS}) hold`,
+    wrong: `select format('%s: its charge of %s was made before the notice had its days', a.id,
+        to_timestamp(hold.charge_at / 1000.0)) as wrong
+      from (${HOLDS}) hold
+      join payment_intent i on i.merchant_id = hold.merchant_id and i.subscription_id = hold.subscription_id
+      join payment_attempt a on a.merchant_id = i.merchant_id and a.intent_id = i.id
+      where a.trigger = 'scheduled' and (a.cause->>'dueAt')::bigint = hold.charge_at
+        and a.amount_minor = coalesce(hold.raised_to, a.amount_minor)
+        and a.created_at < to_timestamp(hold.until / 1000.0)`,
   },
   {
     invariant: 8,

@@ -222,6 +222,7 @@ function paid(
       owed: null,
       openAttempt: null,
       ...(state.raised && owed.amountMinor === state.terms.amountMinor && { raised: undefined }),
+      ...(state.told && { told: undefined }),
       cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
       // If an edit has moved the charge to an earlier date, the payment does not shorten the time already paid.
       currentPeriodEndAt: Math.max(

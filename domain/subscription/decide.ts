@@ -1,6 +1,7 @@
 import { formatAmount } from '../money.ts';
 import { nextNotice } from './notices.ts';
-import { cancelAt, chargeAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
+import { chargedUntil } from './hold.ts';
+import { cancelAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
 export type Step =
@@ -95,7 +96,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const cycle = `charge ${nextCycle(state)}`;
     all.push({
       // A delay of the charge does not move the billing date.
-      at: chargeAt(state, dueAt),
+      at: chargedUntil(state, dueAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });

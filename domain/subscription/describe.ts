@@ -5,7 +5,8 @@ import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
 import { textOf } from './entries.ts';
 import type { Entry } from './entries.ts';
-import { cancelAt, isDunned, nextAmountMinor, nextPaymentAt, resumeAt } from './state.ts';
+import { nextChargeAt } from './hold.ts';
+import { cancelAt, isDunned, nextAmountMinor, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 import type { Terms } from './terms.ts';
 import { validateCommand } from './validate-command.ts';
@@ -145,7 +146,7 @@ function sentence(state: SubscriptionState): string {
   const endAt = cancelAt(state);
   if (endAt !== null) return `cancelled; nothing is charged, and it ends on ${toMinute(endAt)}`;
   const pauseEndAt = resumeAt(state);
-  const nextAt = nextPaymentAt(state);
+  const nextAt = nextChargeAt(state);
   const when = nextAt === null ? '' : toMinute(nextAt);
   const cycle = state.cyclesCharged + 1;
   const amount = formatAmount(nextAmountMinor(state), state.terms.currency);

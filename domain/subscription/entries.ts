@@ -1,3 +1,4 @@
+import { LATE_MS } from '../notice-rules.ts';
 import { formatInstant } from '../calendar.ts';
 import { limitText } from '../card-limits.ts';
 import type { RetryAdvice } from '../declines.ts';
@@ -94,9 +95,6 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
   }
 }
 
-/** Below this delay in ms a notice counts as punctual. */
-const LATE_MS = 3_600_000;
-
 type Notice = Extract<Entry, { kind: 'notice_given' | 'notice_missed' }>;
 
 function noticeText(entry: Notice, currency: string): EntryText {
@@ -105,7 +103,8 @@ function noticeText(entry: Notice, currency: string): EntryText {
   const late = entry.at - dueAt < LATE_MS ? [] : [dueAt];
   const dates = [...missedAt, ...late].map(formatInstant).join(' and ');
   const wasDue = dates === '' ? '' : `; it had been due on ${dates}`;
-  const held = heldUntilAt === undefined ? '' : `; it waits until ${formatInstant(heldUntilAt)}`;
+  const isHeld = heldUntilAt !== undefined && heldUntilAt > chargeAt;
+  const held = isHeld ? `; it waits until ${formatInstant(heldUntilAt)}` : '';
   return kind === 'notice_given'
     ? { what: `notice given: ${notice}`, why: `next charge: ${charge}${held}${wasDue}` }
     : { what: `notice missed: ${notice}`, why: `the charge was due first: ${charge}${wasDue}` };

@@ -214,6 +214,7 @@ export const ENTRY = oneKindOf('kind', [
     ...CHARGE_AHEAD,
     /** When earlier notices of this kind had been due, in whose place it is given. */
     missedAt: listOf(instant).exactOptional(),
+    /** The charge is not made before. */
     heldUntilAt: instant.exactOptional(),
   }),
   entry(['adopted'], { ...CHARGE_AT_GATEWAY.shape, cycleNumber: positive, dueAt: instant }),

@@ -1,20 +1,17 @@
-import { daysOfCycle, ruleFor, startsYear } from '../notice-rules.ts';
+import { daysOfCycle, LATE_MS, ruleFor, startsYear } from '../notice-rules.ts';
 import type { NoticeRule, NoticeRules } from '../notice-rules.ts';
 import type { NoticeType } from '../events.ts';
 import { changed, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { EntryDraft } from './entries.ts';
-import { heldUntil, nextAmountMinor, nextDateAt, resumeAt } from './state.ts';
+import { heldUntil, isOfRaise, toldOf } from './hold.ts';
+import type { ChargeAhead } from './hold.ts';
+import { nextAmountMinor, nextDateAt, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
 /** What a merchant is told of a charge before it comes. The plan of the next charge is in the state. */
 
 const DAY_MS = 86_400_000;
-
-export interface ChargeAhead {
-  chargeAt: number;
-  amountMinor: number;
-}
 
 /** Returns the next charge of a date, also that of a pause's end; null if a retry or nothing comes. */
 function chargeAhead(state: SubscriptionState): ChargeAhead | null {
@@ -65,8 +62,8 @@ export function factsNeeded(
 }
 
 /**
- * Plans the notices of the next charge if another charge has become the next one, and for another payment method those
- * of its expiry anew. A notice whose instant is over is planned only if the charge waits for it. Null if the plan stays.
+ * Plans the notices of the next charge if another charge has become the next one, or the payment method another. A notice
+ * whose instant is over is planned only if the charge waits for it and it was not given. Null if the plan stays.
  */
 export function planNotices(
   before: SubscriptionState,
@@ -78,28 +75,13 @@ export function planNotices(
   const state = { ...before, ...raise };
   const charge = chargeToPlan(state);
   if (!charge && chargeAhead(state)) return raise;
-  const { notices: former } = state;
-  const kept = former && charge && former.chargeAt === charge.chargeAt ? former : null;
-  const planned = charge ? noticesOf(state, charge, rules, now, cardExpiresAt) : [];
-  // What was given of a date is not given again, for another amount or another card.
-  const pending = kept
-    ? [...planned.filter((each) => !isOfDate(each)), ...kept.pending.filter(isOfDate)]
-    : planned;
-  const heldUntilAt = kept?.heldUntilAt;
-  if (!charge || (pending.length === 0 && heldUntilAt === undefined)) {
-    return former ? { ...raise, notices: null } : raise;
-  }
-  const notices = { ...charge, pending: pending.toSorted((one, other) => one.dueAt - other.dueAt) };
-  return { ...raise, notices: { ...notices, ...(heldUntilAt !== undefined && { heldUntilAt }) } };
+  const pending = charge ? noticesOf(state, charge, rules, now, cardExpiresAt) : [];
+  if (charge && pending.length > 0) return { ...raise, notices: { ...charge, pending } };
+  return (state.notices ?? null) === null ? raise : { ...raise, notices: null };
 }
 
 const endsTrial = ({ status, terms, cyclesCharged }: SubscriptionState): boolean =>
   status === 'TRIALING' || (terms.trial !== null && cyclesCharged === 0);
-
-const isExpiring = ({ notice }: PlannedNotice): boolean => notice === 'payment_method.expiring';
-
-const isOfDate = (planned: PlannedNotice): boolean =>
-  planned.notice !== 'subscription.amount_changing' && !isExpiring(planned);
 
 /** The first raise since a payment counts: its former amount is the one that the payer knows. Null if there is none. */
 function raiseBy(
@@ -109,7 +91,7 @@ function raiseBy(
 ): Planned | null {
   const isRaise = raised === undefined && fromMinor !== null && terms.amountMinor > fromMinor;
   const isTold = ruleFor(rules, 'subscription.amount_changing', terms) !== undefined;
-  return isRaise && isTold ? { raised: { fromMinor, told: [] } } : null;
+  return isRaise && isTold ? { raised: { fromMinor } } : null;
 }
 
 const isSame = (one: ChargeAhead, other: ChargeAhead): boolean =>
@@ -137,7 +119,7 @@ export function noticesOf(
   return all.toSorted((one, other) => one.dueAt - other.dueAt);
 }
 
-/** If none of its instants is left, a notice for which the charge waits is given at once. */
+/** If none of its instants is left, a yearly notice, and one for which the charge waits, is given at once. */
 function ofDate(
   state: SubscriptionState,
   charge: ChargeAhead,
@@ -146,8 +128,9 @@ function ofDate(
 ): PlannedNotice[] {
   const hold = holdOf(state, rule);
   const later = instantsAfter(now, charge, rule);
-  const instants = hold && later.length === 0 ? [now] : later;
-  return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
+  const isNeeded = hold !== null || (rule.isYearly === true && charge.chargeAt > now);
+  const isAtOnce = isNeeded && later.length === 0 && !isTold(state, charge, rule, hold);
+  return (isAtOnce ? [now] : later).map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
 }
 
 /** An amount that is raised later than the notice would be due is told at once, but once for each charge. */
@@ -162,27 +145,36 @@ function ofRaise(
   if (!raised || amountMinor !== terms.amountMinor || amountMinor <= raised.fromMinor) return [];
   const hold = holdOf(state, rule);
   const later = instantsAfter(now, charge, rule);
-  const isTold = raised.told.some((told) => isSame(told, charge));
-  const isLate = later.length < rule.daysBefore.length && (hold !== null || chargeAt > now);
-  const instants = isLate && !isTold ? [now, ...later] : later;
+  const isAhead = hold !== null || heldUntil(state, chargeAt) > now;
+  const isLate = later.length < rule.daysBefore.length && isAhead;
+  const isAtOnce = isLate && !isTold(state, charge, rule, hold);
+  const instants = isAtOnce ? [now, ...later] : later;
   return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
+}
+
+function isTold(
+  state: SubscriptionState,
+  charge: ChargeAhead,
+  rule: NoticeRule,
+  hold: { holdMs: number } | null,
+): boolean {
+  const told = toldOf(state, charge, isOfRaise(rule));
+  return told.some(({ heldUntilAt }) => hold === null || heldUntilAt !== undefined);
 }
 
 const instantsAfter = (now: number, { chargeAt }: ChargeAhead, { daysBefore }: NoticeRule) =>
   daysBefore.map((count) => chargeAt - count * DAY_MS).filter((dueAt) => dueAt > now);
 
-/** Null if the charge does not wait, for example because no notice fits into the trial or cycle before it. */
-function holdOf(
-  state: SubscriptionState,
-  { daysBefore, mustPrecede }: NoticeRule,
-): { holdMs: number } | null {
+/** Null if the charge does not wait, for example because the notice does not fit into the trial or cycle before it. */
+function holdOf(state: SubscriptionState, rule: NoticeRule): { holdMs: number } | null {
   const { trial } = state.terms;
-  const period =
-    endsTrial(state) && trial
-      ? { interval: trial.interval, intervalCount: trial.count }
-      : state.terms;
-  const days = Math.min(...daysBefore);
-  return mustPrecede && days < daysOfCycle(period) ? { holdMs: days * DAY_MS } : null;
+  const days = Math.min(...rule.daysBefore);
+  const isInTrial = trial !== null && endsTrial(state) && !isOfRaise(rule);
+  const trialDays = isInTrial
+    ? daysOfCycle({ interval: trial.interval, intervalCount: trial.count })
+    : Infinity;
+  const fits = days < Math.min(trialDays, daysOfCycle(state.terms));
+  return rule.mustPrecede && fits ? { holdMs: days * DAY_MS } : null;
 }
 
 /** Returns the next notice to give; null if there is none, or its charge is not the next one any more. */
@@ -194,37 +186,45 @@ export function nextNotice(state: SubscriptionState): PlannedNotice | null {
   return charge && isSame(notices, charge) ? first : null;
 }
 
-/** What the entry of a notice says of it. `missedAt`: when earlier ones had been due, in whose place it is given. */
+/** What the entry of a notice says of it. */
 export interface DueNotice extends Omit<PlannedNotice, 'holdMs'>, ChargeAhead {
+  kind: 'notice_given' | 'notice_missed';
+  /** When earlier ones had been due, in whose place it is given. */
   missedAt?: number[];
-  /** The charge waits until then, because the notice is late. */
+  /** The charge is not made before. Absent: it does not wait. */
   heldUntilAt?: number;
 }
+
+/** More are given of one charge only if a merchant changes it again and again. */
+const TOLD_MAX = 20;
 
 /** Returns the notice that is due at `now`. If several of one kind are due, the latest one stands for all. */
 export function dueNotice(state: SubscriptionState, now: number): DueNotice {
   const first = nextNotice(state);
   if (!first || !state.notices) throw new Error(`${state.subscriptionId}: no notice is due`);
   const { chargeAt, amountMinor, pending } = state.notices;
+  const { notice, holdMs } = first;
   const instants = pending
-    .filter(({ notice, dueAt }) => notice === first.notice && dueAt <= now)
+    .filter((each) => each.notice === notice && each.dueAt <= now)
     .map(({ dueAt }) => dueAt);
   const missedAt = instants.slice(0, -1);
-  const heldUntilAt = first.holdMs === undefined ? chargeAt : now + first.holdMs;
+  const dueAt = instants.at(-1) ?? first.dueAt;
+  const isMissed = holdMs === undefined && now >= heldUntil(state, chargeAt);
   return {
-    notice: first.notice,
+    kind: isMissed ? 'notice_missed' : 'notice_given',
+    notice,
     chargeAt,
     amountMinor,
-    dueAt: instants.at(-1) ?? first.dueAt,
+    dueAt,
     ...(missedAt.length > 0 && { missedAt }),
-    ...(heldUntilAt > chargeAt && { heldUntilAt }),
+    ...(holdMs !== undefined && { heldUntilAt: (now - dueAt < LATE_MS ? dueAt : now) + holdMs }),
   };
 }
 
-/** Gives a notice of the next charge. If this charge is due already and does not wait, records that it was missed. */
+/** Gives a notice of the next charge. One whose charge was due first is only recorded as missed. */
 export function applyNotice(
   state: SubscriptionState,
-  { notice, chargeAt, amountMinor, dueAt, missedAt, heldUntilAt }: DueNotice,
+  { kind, notice, chargeAt, amountMinor, dueAt, missedAt, heldUntilAt }: DueNotice,
   now: number,
 ): Change {
   const charge = { chargeAt, amountMinor };
@@ -232,28 +232,25 @@ export function applyNotice(
   if (!ahead || !isSame(ahead, charge)) {
     throw new Error(`${state.subscriptionId}: another charge is the next one`);
   }
-  const { notices, raised } = state;
-  const isMissed = now >= chargeAt && heldUntilAt === undefined;
-  const isRaise = notice === 'subscription.amount_changing';
+  const { notices, told = [] } = state;
   const held = heldUntilAt !== undefined && { heldUntilAt };
   const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...held };
-  const kind = isMissed ? 'notice_missed' : 'notice_given';
   const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
+  const isGiven = kind === 'notice_given';
   const patch = {
     ...(notices && {
       notices: {
         ...notices,
         pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
-        ...(held && { heldUntilAt: Math.max(heldUntilAt, notices.heldUntilAt ?? 0) }),
       },
     }),
-    ...(raised && isRaise && { raised: { ...raised, told: [...raised.told, charge] } }),
+    ...(isGiven && { told: [...told, { notice, ...charge, ...held }].slice(-TOLD_MAX) }),
   };
   const change = changed(state, patch, entry);
-  if (isMissed) return change;
+  if (!isGiven) return change;
   const event = subscriptionEvent(notice, change.state, now);
-  const toldAt = Math.max(heldUntil(change.state, chargeAt), heldUntilAt ?? 0);
-  return { ...change, events: [{ ...event, notice: { chargeAt: toldAt, amountMinor, dueAt } }] };
+  const chargeFrom = heldUntil(change.state, chargeAt);
+  return { ...change, events: [{ ...event, notice: { ...charge, dueAt, chargeFrom } }] };
 }
 
 /** The card has new details, and does not miss the next charge any more. Null if no notice says that it will. */
@@ -263,6 +260,7 @@ export function withdrawExpiring(
   now: number,
 ): Change | null {
   const { notices } = state;
+  const isExpiring = ({ notice }: PlannedNotice) => notice === 'payment_method.expiring';
   if (!notices?.pending.some(isExpiring) || cardExpiresAt <= notices.chargeAt) return null;
   const pending = notices.pending.filter((planned) => !isExpiring(planned));
   const entry = { at: now, kind: 'details_updated', actor: 'gateway' } as const;

@@ -112,13 +112,19 @@ export const STATE = object({
   notices: object({
     ...CHARGE_AHEAD,
     pending: listOf(object({ ...PLANNED_NOTICE, holdMs: positive.exactOptional() })),
-    /** The charge waits until then, because a notice was late. */
-    heldUntilAt: instant.exactOptional(),
   })
     .nullable()
     .optional(),
-  /** The amount before an edit raised it, until the new one is paid, and the charges whose raise was told. */
-  raised: object({ fromMinor: amount, told: listOf(object(CHARGE_AHEAD)) }).optional(),
+  /** The notices that were given since the last payment. `heldUntilAt`: the charge is not made before. */
+  told: listOf(
+    object({
+      ...CHARGE_AHEAD,
+      notice: PLANNED_NOTICE.notice,
+      heldUntilAt: instant.exactOptional(),
+    }),
+  ).optional(),
+  /** The amount before an edit raised it, until the new one is paid. */
+  raised: object({ fromMinor: amount }).optional(),
   /** The latest entry of the ledger. Its version is lower than `version` if an attempt was opened since. */
   latest: ENTRY,
 });

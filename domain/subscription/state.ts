@@ -104,20 +104,6 @@ export function nextDateAt(state: SubscriptionState): number | null {
   return hasDate ? calendarDate(state, state.nextIndex) : null;
 }
 
-/** Returns when the charge of the calendar date `dueAt` may be made: at this date, or when a late notice had its days. */
-export function heldUntil({ notices }: SubscriptionState, dueAt: number): number {
-  if (notices?.chargeAt !== dueAt) return dueAt;
-  const { pending, heldUntilAt = dueAt } = notices;
-  return Math.max(dueAt, heldUntilAt, ...pending.map((each) => each.dueAt + (each.holdMs ?? 0)));
-}
-
-/** Returns when the charge of the calendar date `dueAt` is made. */
-export function chargeAt(state: SubscriptionState, dueAt: number): number {
-  const { jitterMs, jitterFor } = state;
-  const delayMs = jitterFor === undefined || jitterFor === dueAt ? jitterMs : 0;
-  return Math.max(dueAt + delayMs, heldUntil(state, dueAt));
-}
-
 /** Returns the planned retry, else in TRIALING and ACTIVE the next date; null if the subscription ends before. */
 export function nextPaymentAt(state: SubscriptionState): number | null {
   if (cancelAt(state) !== null) return null;

@@ -3,12 +3,12 @@ import type { NoticeRules } from '../notice-rules.ts';
 import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
 import { dateOfCause } from './charge-cause.ts';
+import { chargedUntil, heldUntil } from './hold.ts';
 import { noticesOf } from './notices.ts';
 import type { PlannedNotice } from './notices.ts';
 import {
   calendarDate,
   cancelAt,
-  chargeAt,
   isDunned,
   nextAmountMinor,
   nextRetryAt,
@@ -21,7 +21,8 @@ import type { SubscriptionState } from './state.ts';
 export interface UpcomingCharge {
   /** The due date. For a declined cycle: its next automatic retry; null if none is planned. */
   at: number | null;
-  /** The latest instant at which the charge is made, as well as it is known. Null without `at`. */
+  /** The time in which the charge is made, as well as it is known: later than `at` because of a late notice or of jitter. */
+  from: number | null;
   until: number | null;
   cycleNumber: number;
   amountMinor: number;
@@ -65,7 +66,8 @@ export function upcomingCharges(
     const after = offset === 1 && !paysRaise ? renewed : { ...renewed, raised: undefined };
     return {
       at,
-      until: isRetry || at === null ? at : chargeAt(state, at),
+      from: isRetry || at === null ? at : heldUntil(state, at),
+      until: isRetry || at === null ? at : chargedUntil(state, at),
       cycleNumber,
       amountMinor,
       currency: terms.currency,

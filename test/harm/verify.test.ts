@@ -394,6 +394,19 @@ const DAMAGES: Damage[] = [
     ],
   },
   {
+    name: 'a charge that was made before its notice had its days',
+    damage: `insert into subscription_entry (merchant_id, subscription_id, version, at, status, kind, actor, facts)
+      select s.merchant_id, s.id, 900, '2027-01-01', s.status, 'notice_given', 'schedule', json_build_object(
+        'notice', 'subscription.renewal_upcoming', 'chargeAt', (a.cause->>'dueAt')::bigint, 'amountMinor', 1,
+        'dueAt', 1, 'heldUntilAt', 4000000000000)
+      from subscription s join payment_attempt a on a.intent_id = ${SECOND_PAID} where s.id = ${PAYING}`,
+    found: [
+      /^8: sub_\w+: version 900 follows version \d+$/,
+      /^8: att_\w+: its charge of .+ was made before the notice had its days$/,
+      /^8: sub_\w+: 1 entries and 0 events say subscription.renewal_upcoming$/,
+    ],
+  },
+  {
     name: 'an attempt whose outcome is unknown for more than a day',
     damage: `update payment_attempt set state = 'UNKNOWN', sent_at = array[now() - interval '28 hours'],
         unanswered_at = now() - interval '27 hours'

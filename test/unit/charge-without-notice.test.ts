@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
-import { DEFAULT_NOTICE_RULES, noticeRulesOf } from '../../domain/notice-rules.ts';
+import { DEFAULT_NOTICE_RULES, LATE_MS, noticeRulesOf } from '../../domain/notice-rules.ts';
+import type { NoticeType } from '../../domain/events.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
@@ -9,6 +10,12 @@ import type { Terms } from '../../domain/subscription/terms.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
 import { lives, make, noticed, noticesOf, RULES, sentAt } from '../support/noticed-lives.ts';
 import { at, DAY, expectNothingFurther, iso, Simulation } from '../support/simulation.ts';
+
+/** The fewest days of `RULES` for a date. */
+const DAYS: Readonly<Partial<Record<NoticeType, number>>> = {
+  'subscription.trial_ending': 8,
+  'subscription.renewal_upcoming': 12,
+};
 
 describe('a charge that is not made without notice', () => {
   const strict = (instant: string, terms: Partial<Terms> = {}, rules = DEFAULT_NOTICE_RULES) =>
@@ -83,9 +90,96 @@ describe('a charge that is not made without notice', () => {
     expectNothingFurther(life);
   });
 
+  test('keeps its wait when it is withdrawn and comes again, and repeats no notice [D-63]', () => {
+    const life = strict('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-06-12T00:00:00Z');
+    life.command('edit', { newAmountMinor: 13_000 });
+    life.runTo('2028-06-13T00:00:00Z');
+    life.cancelAtPeriodEnd();
+    life.runTo('2028-06-14T00:00:00Z');
+    life.resume();
+    life.newCard();
+    life.runTo('2028-06-14T12:00:00Z');
+    life.pause();
+    life.unpause('2028-06-15T00:00:00Z');
+    life.runTo('2028-08-01T00:00:00Z');
+    expect(noticesOf(life).slice(2)).toEqual(['2028-06-12 amount_changing of 13000 on 2028-06-15']);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-07-02']);
+    expectNothingFurther(life);
+  });
+
+  test('is made at its date if the raise that was told is taken back [D-63]', () => {
+    const life = strict('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-06-12T00:00:00Z');
+    life.command('edit', { newAmountMinor: 13_000 });
+    life.runTo('2028-06-13T00:00:00Z');
+    life.command('edit', { newAmountMinor: 12_000 });
+    life.runTo('2028-06-16T00:00:00Z');
+    expect(noticesOf(life)).toHaveLength(3);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-15']);
+  });
+
+  test('waits for the notice of a raise that comes while it waits [D-63]', () => {
+    const life = strict('2028-02-20T00:00:00Z', {
+      cycleCount: 1,
+      trial: { interval: 'DAY', count: 14 },
+    });
+    life.runTo('2028-03-02T00:00:00Z');
+    life.edit('2028-03-04T00:00:00Z');
+    life.runTo('2028-03-05T00:00:00Z');
+    life.command('edit', { newAmountMinor: 20_000 });
+    life.runTo('2028-04-01T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-02-26 trial_ending of 12000 on 2028-03-05',
+      '2028-03-02 trial_ending of 12000 on 2028-03-04',
+      '2028-03-05 amount_changing of 20000 on 2028-03-04',
+    ]);
+    expect(sentAt(life)).toEqual(['2028-03-25']);
+    expectNothingFurther(life);
+  });
+
+  test('does not move by the seconds by which a punctual notice is late [D-63]', () => {
+    const life = strict('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-06-04T23:59:59Z');
+    life.now = at('2028-06-05T00:00:07Z');
+    life.runTo('2028-06-16T00:00:00Z');
+    expect(noticesOf(life)[1]).toBe('2028-06-05T00:00:07 renewal_upcoming of 12000 on 2028-06-15');
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-15']);
+  });
+
+  test('does not wait in a cycle that is no longer than the notice [D-63]', () => {
+    const life = strict('2028-02-01T00:00:00Z', {
+      interval: 'WEEK',
+      cycleCount: 2,
+      trial: { interval: 'DAY', count: 30 },
+    });
+    life.runTo('2028-03-01T00:00:00Z');
+    life.edit('2028-03-02T00:00:00Z');
+    life.runTo('2028-03-20T00:00:00Z');
+    expect(sentAt(life)).toEqual(['2028-03-02', '2028-03-09']);
+    expectNothingFurther(life);
+  });
+
+  test('waits while its card expires, of which the payer is still told [D-63]', () => {
+    const life = new Simulation('2027-06-15T00:00:00Z', { interval: 'YEAR', cycleCount: 2 });
+    life.noticeRules = noticeRulesOf({ chargeWithoutNotice: false });
+    life.cardExpiresAt = at('2028-06-01T00:00:00Z');
+    life.pay();
+    life.runTo('2028-05-01T00:00:00Z');
+    life.now = at('2028-06-20T00:00:00Z');
+    life.runTo('2028-07-02T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-06-20 renewal_upcoming of 1999 on 2028-06-15',
+      '2028-06-20 payment_method.expiring of 1999 on 2028-06-15',
+    ]);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-30']);
+    expect(ledgerProblems(life.state, life.entries, life.opened)).toEqual([]);
+  });
+
   test('is preceded in any life by a notice of twelve days, or of eight in a trial [D-63]', () => {
     let charged = 0;
     let late = 0;
+    let raised = 0;
     fc.assert(
       fc.property(fc.noBias(lives), ({ terms, cycle, sequence }) => {
         const life = new Simulation('2026-01-31T00:00:00Z', { ...cycle, ...terms });
@@ -96,14 +190,25 @@ describe('a charge that is not made without notice', () => {
         const given = life.entries.flatMap((entry) =>
           entry.kind === 'notice_given' ? [entry] : [],
         );
-        const unannounced = life.sends.filter(({ trigger, dueAt, at: sendAt }) => {
+        const unannounced = life.sends.filter(({ trigger, dueAt, amountMinor, at: sendAt }) => {
           if (trigger !== 'scheduled') return false;
           charged += 1;
           late += sendAt > dueAt ? 1 : 0;
-          return !given.some(({ notice, chargeAt, at: givenAt }) => {
-            const days = notice === 'subscription.trial_ending' ? 8 : 12;
-            return chargeAt === dueAt && givenAt + days * DAY <= sendAt;
-          });
+          const isTold = (isEnough: (entry: (typeof given)[number]) => number | null) =>
+            given.some((entry) => {
+              const days = entry.chargeAt === dueAt ? isEnough(entry) : null;
+              return days !== null && entry.at + days * DAY <= sendAt + LATE_MS;
+            });
+          const isDateTold = isTold(({ notice }) => DAYS[notice] ?? null);
+          const paidBefore = life.sends.filter((sent) => sent.at < sendAt).at(-1);
+          const isRaised = paidBefore !== undefined && amountMinor > paidBefore.amountMinor;
+          raised += isRaised ? 1 : 0;
+          const isRaiseTold = isTold((entry) =>
+            entry.notice === 'subscription.amount_changing' && entry.amountMinor === amountMinor
+              ? 20
+              : null,
+          );
+          return !isDateTold || (isRaised && !isRaiseTold);
         });
         expect({
           unannounced,
@@ -113,6 +218,6 @@ describe('a charge that is not made without notice', () => {
       }),
       { numRuns: 500 },
     );
-    expect(Math.min(charged, late)).toBeGreaterThan(50);
+    expect(Math.min(charged, late, raised)).toBeGreaterThan(50);
   });
 });

@@ -22,7 +22,12 @@ const FACTS: MailFacts = {
   email: 'ada@example.com',
   locale: null,
   productName: 'Oolong',
-  next: { amountMinor: 1_999, currency: 'USD', at: Date.UTC(2027, 0, 20) },
+  next: {
+    amountMinor: 1_999,
+    currency: 'USD',
+    dueAt: Date.UTC(2027, 0, 20),
+    at: Date.UTC(2027, 0, 20),
+  },
   owedIntentId: 'in_0002sSOLu0000000000002',
   paymentMethodId: null,
 };
@@ -36,7 +41,7 @@ const LINKS = {
 function factsOf({ noticeOf }: MailedEvent): MailFacts {
   if (noticeOf === undefined) return FACTS;
   const { amount: amountMinor, currency, date: at } = noticeOf;
-  return { ...FACTS, next: { amountMinor, currency, at } };
+  return { ...FACTS, next: { amountMinor, currency, dueAt: at, at } };
 }
 
 function mailOf(

@@ -110,6 +110,12 @@ describe('the notices of a charge', () => {
     ]);
     expect(life.sends).toHaveLength(26);
     expectNothingFurther(life);
+    // 30 days before 1 March, the charge was not the next one yet.
+    const inMarch = noticed('2027-03-01T10:00:00Z', { interval: 'MONTH', cycleCount: 14 }, rules);
+    inMarch.runTo('2028-04-02T00:00:00Z');
+    expect(noticesOf(inMarch)).toEqual([
+      '2028-02-01T10:00 renewal_upcoming of 12000 on 2028-03-01T10:00',
+    ]);
     const yearly = noticed('2027-01-31T10:00:00Z', { cycleCount: 2 }, rules);
     yearly.runTo('2028-02-01T00:00:00Z');
     expect(noticesOf(yearly)).toEqual([

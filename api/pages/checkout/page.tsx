@@ -1,5 +1,6 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
-import { nextAmountMinor, nextPaymentAt } from '../../../domain/subscription/state.ts';
+import { nextChargeAt } from '../../../domain/subscription/hold.ts';
+import { nextAmountMinor } from '../../../domain/subscription/state.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';
 import type { Language } from '../../../domain/language/language.ts';
@@ -181,7 +182,7 @@ export function saleFrom(
 
 function resultText({ say, money, date }: Language, { state }: Checkout): PageText {
   const amount = money(nextAmountMinor(state), state.terms.currency);
-  const nextAt = nextPaymentAt(state);
+  const nextAt = nextChargeAt(state);
   if (state.status === 'TRIALING' && nextAt !== null) {
     const texts = [say('trialStarted', { amount, date: date(nextAt) })];
     return { title: say('trialStartedTitle'), texts };
@@ -213,7 +214,7 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
     kind: 'subscription' as const,
   };
   const amount = language.money(nextAmountMinor(state), state.terms.currency);
-  const next = { amount, at: nextPaymentAt(state) };
+  const next = { amount, at: nextChargeAt(state) };
   return savedCardReceipt(language, saved, purchase, next);
 }
 

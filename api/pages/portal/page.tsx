@@ -3,11 +3,11 @@ import type { SubscriptionView } from '../../../db/repositories/subscriptions/ro
 import type { PortalAction } from '../../../domain/subscription/portal.ts';
 import { allowedActions } from '../../../domain/subscription/portal.ts';
 import type { PortalRight } from '../../../domain/subscription/portal.ts';
+import { nextChargeAt } from '../../../domain/subscription/hold.ts';
 import {
   cancelAt,
   isBilled,
   nextAmountMinor,
-  nextPaymentAt,
   resumeAt,
 } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../domain/language/language.ts';
@@ -119,7 +119,7 @@ function subscriptionRows(
 ): ListRow[] {
   const { say, date, money } = language;
   const endAt = cancelAt(state);
-  const nextAt = nextPaymentAt(state);
+  const nextAt = nextChargeAt(state);
   const pauseEndAt = resumeAt(state);
   const amount = money(nextAmountMinor(state), state.terms.currency);
   const row = (label: string, text: string): ListRow => ({ label, text, isDated: true });

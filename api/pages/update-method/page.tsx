@@ -1,4 +1,5 @@
 import { isSuperseded, needsAuthentication } from '../../../domain/subscription/authentication.ts';
+import { nextChargeAt } from '../../../domain/subscription/hold.ts';
 import {
   cancelAt,
   chargesNewMethod,
@@ -7,7 +8,6 @@ import {
   isDunned,
   knownUntil,
   nextAmountMinor,
-  nextPaymentAt,
   nextRetryAt,
   resumeAt,
   takesNewMethod,
@@ -124,7 +124,7 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
       const { state } = update;
       const isCharging = isSuperseded(state) && isBilled(state.status) && cancelAt(state) === null;
       // After the charge of the old card, which has no outcome yet, the new card is charged at `nextRetryAt`.
-      const nextAt = isCharging ? (state.owed?.nextRetryAt ?? null) : nextPaymentAt(state);
+      const nextAt = isCharging ? (state.owed?.nextRetryAt ?? null) : nextChargeAt(state);
       const isTriedNext = isCharging || (isDunned(state) && nextAt !== null);
       const texts = [
         join(newCardText(language, update), say('nothingChargedNow')),
@@ -301,7 +301,7 @@ function offerOf(language: Language, update: MethodUpdate, isDue: boolean): Offe
 
 function nextRows(language: Language, { state }: MethodUpdate, amount: string): ListRow[] {
   const { say } = language;
-  const at = nextPaymentAt(state) ?? resumeAt(state);
+  const at = nextChargeAt(state) ?? resumeAt(state);
   return state.status === 'PAUSED' && at === null
     ? [{ label: say('nextPayment'), text: say('paused') }]
     : nextPaymentLines(language, { amount, at });

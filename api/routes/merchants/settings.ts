@@ -68,7 +68,7 @@ export const getMerchantSettings = route({
         }),
       chargeWithoutNotice: z.boolean().meta({
         description:
-          'False: a charge whose notice was given late waits until the notice had its fewest days.',
+          'False: a charge waits until its notice had the fewest days of its entry. A change concerns only charges that are planned later.',
       }),
       paymentMethods: z.array(paymentMethodKind).meta({
         description: 'Payment methods that your pages may offer.',

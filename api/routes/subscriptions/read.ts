@@ -261,11 +261,11 @@ export const getUpcomingCharges = route({
     const rules = await loadNoticeRules(db, state.merchantId);
     const charges = upcomingCharges(state, call.query.limit, nowAt, rules, expiresAt);
     return ok({
-      data: charges.map(({ at, until, cycleNumber, amountMinor, currency, notices }) => ({
+      data: charges.map(({ at, from, until, cycleNumber, amountMinor, currency, notices }) => ({
         date: at,
-        ...(at === null || until === null || at === until
+        ...(from === null || until === null || at === until
           ? {}
-          : { chargeFrom: at, chargeUntil: until }),
+          : { chargeFrom: from, chargeUntil: until }),
         cycleNumber,
         amount: amountMinor,
         currency,

@@ -2,7 +2,8 @@ import { desc, eq } from 'drizzle-orm';
 import { usableBranding } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import { heldUntil, nextAmountMinor, nextPaymentAt } from '../../../domain/subscription/state.ts';
+import { heldUntil } from '../../../domain/subscription/hold.ts';
+import { nextAmountMinor, nextPaymentAt, resumeAt } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { consents } from '../../schema/consents.ts';
 import { customers } from '../../schema/customers.ts';
@@ -22,7 +23,7 @@ export interface MailFacts {
   readonly locale: Locale | null;
   readonly productName: string | null;
   /** The subscription's next payment; null if none comes. */
-  readonly next: { amountMinor: number; currency: string; at: number } | null;
+  readonly next: { amountMinor: number; currency: string; dueAt: number; at: number } | null;
   /** The intent of the cycle that the subscription owes. */
   readonly owedIntentId: string | null;
   readonly paymentMethodId: string | null;
@@ -55,7 +56,7 @@ export async function readMailFacts(db: Db, subject: MailSubject): Promise<MailF
   const { subscription, intent, settings } = row;
   const sold = subscription ?? intent;
   const state = subscription?.state ?? null;
-  const nextAt = state && nextPaymentAt(state);
+  const dueAt = state && (nextPaymentAt(state) ?? resumeAt(state));
   const payer =
     sold &&
     (await readPayer(db, { merchantId, customerId: sold.customerId, subscriptionId, intentId }));
@@ -67,12 +68,13 @@ export async function readMailFacts(db: Db, subject: MailSubject): Promise<MailF
     locale: payer?.locale ?? sold?.locale ?? null,
     productName: sold?.productPage?.name ?? sold?.description ?? null,
     next:
-      state === null || nextAt === null
+      state === null || dueAt === null
         ? null
         : {
             amountMinor: nextAmountMinor(state),
             currency: state.terms.currency,
-            at: heldUntil(state, nextAt),
+            dueAt,
+            at: heldUntil(state, dueAt),
           },
     owedIntentId: state?.owed?.intentId ?? null,
     paymentMethodId: state?.paymentMethodId ?? null,

@@ -370,6 +370,10 @@ test('the merchant command names each invalid setting and changes nothing [D-30,
       ['--notices', 'subscription.ended=3d'],
       '--notices: "subscription.ended" is not one of subscription.renewal_upcoming,',
     ],
+    [
+      ['--notices', 'off', '--charge-without-notice', 'false'],
+      '--charge-without-notice: false needs --notices',
+    ],
     [['--jitter', '-5m'], '--jitter: "-5m" is not auto, 0 or a time like 30m, at most 12h'],
     [
       ['--payment-methods', 'CARD,CASH'],

@@ -1,0 +1,53 @@
+import type { NoticeType } from '../events.ts';
+import { nextAmountMinor, nextPaymentAt, resumeAt } from './state.ts';
+import type { SubscriptionState } from './state.ts';
+
+/** A charge that is not made without notice waits until its notices had their days. */
+
+export interface ChargeAhead {
+  chargeAt: number;
+  amountMinor: number;
+}
+
+/** A raise may need more days than a date. */
+export const isOfRaise = ({ notice }: { notice: NoticeType }): boolean =>
+  notice === 'subscription.amount_changing';
+
+/** Returns the notices given of a charge: of its date with whatever amount, or of its raised amount. */
+export function toldOf({ told = [] }: SubscriptionState, charge: ChargeAhead, ofRaise: boolean) {
+  return told.filter(
+    (each) =>
+      each.chargeAt === charge.chargeAt &&
+      isOfRaise(each) === ofRaise &&
+      (!ofRaise || each.amountMinor === charge.amountMinor),
+  );
+}
+
+/** Returns when the charge of the calendar date `dueAt` may be made: at this date, or when a late notice had its days. */
+export function heldUntil(state: SubscriptionState, dueAt: number): number {
+  const { notices } = state;
+  const pending = notices?.chargeAt === dueAt ? notices.pending : [];
+  const charge = { chargeAt: dueAt, amountMinor: nextAmountMinor(state) };
+  const instants = [false, true].flatMap((ofRaise) => {
+    const given = toldOf(state, charge, ofRaise).flatMap(({ heldUntilAt = [] }) => heldUntilAt);
+    const planned = pending.flatMap((each) =>
+      each.holdMs === undefined || isOfRaise(each) !== ofRaise ? [] : each.dueAt + each.holdMs,
+    );
+    const all = given.length > 0 ? given : planned;
+    return all.length > 0 ? Math.min(...all) : [];
+  });
+  return Math.max(dueAt, ...instants);
+}
+
+/** Returns when the charge of the calendar date `dueAt` is made at the latest, if the workers keep up. */
+export function chargedUntil(state: SubscriptionState, dueAt: number): number {
+  const { jitterMs, jitterFor } = state;
+  const delayMs = jitterFor === undefined || jitterFor === dueAt ? jitterMs : 0;
+  return Math.max(dueAt + delayMs, heldUntil(state, dueAt));
+}
+
+/** Returns when payers are told that they pay next, also at the end of a pause; null if nothing comes. */
+export function nextChargeAt(state: SubscriptionState): number | null {
+  const dueAt = nextPaymentAt(state) ?? resumeAt(state);
+  return dueAt === null ? null : heldUntil(state, dueAt);
+}
