@@ -70,6 +70,7 @@ const COMMANDS = {
   ]),
   'bench:billing-day': tsx('tools/bench/billing-day.ts', { endsWithUs: true }),
   'bench:endpoints': tsx('tools/bench/endpoints.ts', { endsWithUs: true }),
+  'bench:recovery': tsx('tools/bench/recovery.ts', { endsWithUs: true }),
   'bench:migrations': tsx('tools/bench/migrations.ts'),
   test: vitest(),
   'test:harm': vitest('--project', 'harm'),

@@ -27,7 +27,7 @@ export interface EndpointOptions {
 export type Health = Awaited<ReturnType<typeof measureHealth>>;
 export type EndpointFigures = Awaited<ReturnType<typeof runBadEndpoint>>;
 
-const HEALTHY_PATH = '/healthy';
+export const HEALTHY_PATH = '/healthy';
 const EVENTS = ['subscription.created', 'subscription.cycle_charged'];
 const RENEWALS = 6;
 const DUE_AFTER_MS = 4_000;
@@ -101,14 +101,19 @@ interface HealthSetting {
 }
 
 async function measureHealth(setting: HealthSetting) {
+  const idleCpu = await cpuPercentOver(setting.stack, setting.seconds * 1_000);
+  return { /** CPU use without requests. */ idleCpu, ...(await measureLoad(setting)) };
+}
+
+/** Makes the healthy merchant's calls, and waits for the deliveries of their events. */
+export async function measureLoad(setting: HealthSetting) {
   const { stack, receiver, healthy, healthyConfigId, seconds } = setting;
-  const idleCpu = await cpuPercentOver(stack, seconds * 1_000);
   const since = Date.now();
   const running = startBackgroundLoad(healthy);
   await sleep(seconds * 1_000);
   const load = await running.end();
   const deliveries = await settledDeliveries(stack, receiver, HEALTHY_PATH, healthyConfigId, since);
-  return { /** CPU use without requests. */ idleCpu, load, deliveries };
+  return { load, deliveries };
 }
 
 async function deliveriesTo(

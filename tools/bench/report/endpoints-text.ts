@@ -46,15 +46,15 @@ function printCase(figures: EndpointFigures): void {
   printRow('subscriptions created, a second', [shown(figures.create.perSecond)]);
 
   printHeading('Another merchant, ms', ['calls', 'p50', 'p99', 'max']);
-  printHealth('before', before);
-  printHealth('meanwhile', meanwhile);
+  printLoad('before', before);
+  printLoad('meanwhile', meanwhile);
 
   printHeading('Due 4 s after an event for the endpoint', ['renewals', 'p50', 'p99', 'max']);
   printRow('settled in Postgres, s late', p50p99(renewals.lateSeconds));
   printRow('the edit that set the date, ms', p50p99(renewals.editMs));
 }
 
-function printHealth(when: string, { load, deliveries }: Health): void {
+export function printLoad(when: string, { load, deliveries }: Omit<Health, 'idleCpu'>): void {
   printRow(`${when}: first delivery after the commit`, p50p99(deliveries.firstDeliveryMs));
   printRow(`${when}: hosted payments`, p50p99(load.checkoutMs));
   printRow(`${when}: creates`, p50p99(load.createMs));
