@@ -1,4 +1,4 @@
-import { cycleAt, firstIndexAfter, INTERVAL_COUNT_MAX } from './calendar.ts';
+import { firstIndexAfter, INTERVAL_COUNT_MAX } from './calendar.ts';
 import type { IntervalUnit } from './calendar.ts';
 import { NOTICE_TYPES } from './events.ts';
 import type { NoticeType } from './events.ts';
@@ -7,7 +7,7 @@ import type { NoticeType } from './events.ts';
 export interface NoticeRule {
   readonly notice: NoticeType;
   readonly cycleDays: number;
-  /** Only of the first charge after each year since the subscription was created, where no other rule applies. */
+  /** Once for each full year since the subscription was created, where no other rule applies. */
   readonly isYearly?: true;
   /** Greatest first. */
   readonly daysBefore: readonly number[];
@@ -72,17 +72,9 @@ export function ruleFor(
   return reached.toSorted((a, b) => rank(b) - rank(a))[0];
 }
 
-/** True for the first charge after a full year since `createdAt`. */
-export function startsYear(
-  createdAt: number,
-  { interval, intervalCount }: Cycle,
-  chargeAt: number,
-) {
-  const years = firstIndexAfter(createdAt, 'YEAR', 1, chargeAt) - 1;
-  if (years < 1) return false;
-  const yearAt = cycleAt(createdAt, 'YEAR', 1, years);
-  return cycleAt(yearAt, interval, intervalCount, 1) > chargeAt;
-}
+/** Returns the number of full years from `createdAt` to `at`. */
+export const fullYears = (createdAt: number, at: number): number =>
+  firstIndexAfter(createdAt, 'YEAR', 1, at) - 1;
 
 const RULE = /^([a-z_.]+)(?::(?:(\d{1,4})d|(yearly)))?=(\d{1,3}d(?:,\d{1,3}d)*)$/;
 

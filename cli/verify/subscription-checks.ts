@@ -17,7 +17,9 @@ const instantAt = (path: string): string =>
 
 /** SQL for the latest instant for which a notice of the next date holds its charge back; null without one. */
 const HELD_UNTIL = `(select max(to_timestamp((told->>'heldUntilAt')::bigint / 1000.0)) at time zone 'UTC'
-  from json_array_elements(state->'told') told where ${instantAt(`told->>'chargeAt'`)} = ${DUE_AT})`;
+  from json_array_elements(state->'told') told where ${instantAt(`told->>'chargeAt'`)} = ${DUE_AT}
+    and (told->>'notice' <> 'subscription.amount_changing'
+      or told->>'amountMinor' = state->'terms'->>'amountMinor'))`;
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 
@@ -152,11 +154,15 @@ export const subscriptionChecks: readonly Check[] = [
   {
     invariant: 8,
     counted: `select count(*) as n from subscription_entry where kind = 'notice_given'`,
-    wrong: `select format('%s: %s was given %s times for the charge of %s, or after it', subscription_id,
-        facts->>'notice', count(*), to_timestamp((facts->>'chargeAt')::bigint / 1000.0)) as wrong
-      from subscription_entry where kind = 'notice_given'
-      group by merchant_id, subscription_id, facts->>'notice', facts->>'chargeAt', facts->>'amountMinor', facts->>'dueAt'
-      having count(*) > 1 or max(at) >= to_timestamp(max(coalesce(facts->>'heldUntilAt', facts->>'chargeAt')::bigint) / 1000.0)`,
+    wrong: `select format('%s: %s was given %s times for the charge of %s, or after it', subscription_id, notice, times,
+        to_timestamp(charge_at / 1000.0)) as wrong
+      from (select merchant_id, subscription_id, facts->>'notice' as notice,
+          (facts->>'chargeAt')::bigint as charge_at, count(*) as times, max(at) as latest_at
+        from subscription_entry where kind = 'notice_given'
+        group by 1, 2, 3, 4, facts->>'amountMinor', facts->>'dueAt') given
+      left join (select merchant_id, subscription_id, charge_at, max(until) as until from (${HOLDS}) hold
+        group by 1, 2, 3) hold using (merchant_id, subscription_id, charge_at)
+      where times > 1 or latest_at >= to_timestamp(greatest(charge_at, until) / 1000.0)`,
   },
   {
     invariant: 8,

@@ -208,6 +208,7 @@ function paid(
   const cyclesCharged = state.cyclesCharged + 1;
   const isLast = cyclesCharged >= state.terms.cycleCount;
   const calendar = calendarAfterPayment(state, attempt, now);
+  const nextAt = dateOf(state, calendar);
   const continuedStatus = state.status === 'PAUSED' ? 'PAUSED' : 'ACTIVE';
   const alreadyEnded = state.status === 'ENDED';
   const status = alreadyEnded || isLast ? 'ENDED' : continuedStatus;
@@ -222,13 +223,10 @@ function paid(
       owed: null,
       openAttempt: null,
       ...(state.raised && owed.amountMinor === state.terms.amountMinor && { raised: undefined }),
-      ...(state.told && { told: undefined }),
+      ...(state.told?.every(({ chargeAt }) => chargeAt !== nextAt) && { told: undefined }),
       cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
       // If an edit has moved the charge to an earlier date, the payment does not shorten the time already paid.
-      currentPeriodEndAt: Math.max(
-        state.currentPeriodEndAt ?? 0,
-        attempt.paysUntilAt ?? dateOf(state, calendar),
-      ),
+      currentPeriodEndAt: Math.max(state.currentPeriodEndAt ?? 0, attempt.paysUntilAt ?? nextAt),
       ...(savesMethod ? { paymentMethodId: attempt.paymentMethodId } : {}),
     },
     {

@@ -14,7 +14,11 @@ export const isOfRaise = ({ notice }: { notice: NoticeType }): boolean =>
   notice === 'subscription.amount_changing';
 
 /** Returns the notices given of a charge: of its date with whatever amount, or of its raised amount. */
-export function toldOf({ told = [] }: SubscriptionState, charge: ChargeAhead, ofRaise: boolean) {
+export function toldOf(
+  { told = [] }: Pick<SubscriptionState, 'told'>,
+  charge: ChargeAhead,
+  ofRaise: boolean,
+) {
   return told.filter(
     (each) =>
       each.chargeAt === charge.chargeAt &&

@@ -1,4 +1,4 @@
-import { daysOfCycle, LATE_MS, ruleFor, startsYear } from '../notice-rules.ts';
+import { daysOfCycle, fullYears, LATE_MS, ruleFor } from '../notice-rules.ts';
 import type { NoticeRule, NoticeRules } from '../notice-rules.ts';
 import type { NoticeType } from '../events.ts';
 import { changed, subscriptionEvent } from './change.ts';
@@ -37,12 +37,14 @@ export interface PlanFacts {
 
 type Planned = Pick<SubscriptionState, 'notices' | 'raised'>;
 
-/** Returns the next charge if its notices are not planned yet, or were planned for another payment method; else null. */
+/** Returns the next charge if its notices are not planned yet, or by another cycle or payment method; else null. */
 function chargeToPlan(state: SubscriptionState): ChargeAhead | null {
   const { notices, latest, version } = state;
-  const hasNewMethod = latest.kind === 'method_replaced' && latest.version === version;
   const charge = chargeAhead(state);
-  const isPlanned = charge && notices && isSame(notices, charge) && !hasNewMethod;
+  const isNewPlan =
+    latest.version === version &&
+    (latest.kind === 'method_replaced' || (latest.kind === 'edited' && latest.every !== undefined));
+  const isPlanned = charge && notices && isSame(notices, charge) && !isNewPlan;
   return isPlanned ? null : charge;
 }
 
@@ -111,8 +113,8 @@ export function noticesOf(
   const types: NoticeType[] = misses ? [ofPeriod, 'payment_method.expiring'] : [ofPeriod];
   const planned = types.flatMap((notice) => {
     const rule = ruleFor(rules, notice, terms);
-    const applies = rule?.isYearly !== true || startsYear(state.createdAt, terms, charge.chargeAt);
-    return rule && applies ? ofDate(state, charge, rule, now) : [];
+    const years = rule?.isYearly ? fullYears(state.createdAt, charge.chargeAt) : Infinity;
+    return rule && years > (state.remindedYears ?? 0) ? ofDate(state, charge, rule, now) : [];
   });
   const raise = ruleFor(rules, 'subscription.amount_changing', terms);
   const all = [...planned, ...(raise ? ofRaise(state, charge, raise, now) : [])];
@@ -152,14 +154,17 @@ function ofRaise(
   return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
 }
 
+/** True if the charge was told early enough, or waits for long enough. */
 function isTold(
   state: SubscriptionState,
   charge: ChargeAhead,
   rule: NoticeRule,
   hold: { holdMs: number } | null,
 ): boolean {
-  const told = toldOf(state, charge, isOfRaise(rule));
-  return told.some(({ heldUntilAt }) => hold === null || heldUntilAt !== undefined);
+  const { holdMs = -Infinity } = hold ?? {};
+  return toldOf(state, charge, isOfRaise(rule)).some(
+    (told) => told.fromAt + holdMs <= Math.max(charge.chargeAt, told.heldUntilAt ?? 0),
+  );
 }
 
 const instantsAfter = (now: number, { chargeAt }: ChargeAhead, { daysBefore }: NoticeRule) =>
@@ -195,8 +200,11 @@ export interface DueNotice extends Omit<PlannedNotice, 'holdMs'>, ChargeAhead {
   heldUntilAt?: number;
 }
 
-/** More are given of one charge only if a merchant changes it again and again. */
-const TOLD_MAX = 20;
+/** More raises of one charge are told only if a merchant edits it again and again. */
+const RAISES_MAX = 20;
+
+/** A notice counts from the instant at which it was due, unless it is late. */
+const fromAt = (dueAt: number, now: number): number => (now - dueAt < LATE_MS ? dueAt : now);
 
 /** Returns the notice that is due at `now`. If several of one kind are due, the latest one stands for all. */
 export function dueNotice(state: SubscriptionState, now: number): DueNotice {
@@ -210,6 +218,10 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
   const missedAt = instants.slice(0, -1);
   const dueAt = instants.at(-1) ?? first.dueAt;
   const isMissed = holdMs === undefined && now >= heldUntil(state, chargeAt);
+  const earlier = toldOf(state, state.notices, isOfRaise(first)).map((told) => told.heldUntilAt);
+  const heldUntilAt = [...earlier, holdMs && fromAt(dueAt, now) + holdMs].filter(
+    (at) => at !== undefined,
+  );
   return {
     kind: isMissed ? 'notice_missed' : 'notice_given',
     notice,
@@ -217,7 +229,7 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
     amountMinor,
     dueAt,
     ...(missedAt.length > 0 && { missedAt }),
-    ...(holdMs !== undefined && { heldUntilAt: (now - dueAt < LATE_MS ? dueAt : now) + holdMs }),
+    ...(heldUntilAt.length > 0 && { heldUntilAt: Math.min(...heldUntilAt) }),
   };
 }
 
@@ -232,7 +244,7 @@ export function applyNotice(
   if (!ahead || !isSame(ahead, charge)) {
     throw new Error(`${state.subscriptionId}: another charge is the next one`);
   }
-  const { notices, told = [] } = state;
+  const { notices } = state;
   const held = heldUntilAt !== undefined && { heldUntilAt };
   const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...held };
   const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
@@ -244,13 +256,28 @@ export function applyNotice(
         pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
       },
     }),
-    ...(isGiven && { told: [...told, { notice, ...charge, ...held }].slice(-TOLD_MAX) }),
+    ...(isGiven && toldBy(state, { notice, ...charge, fromAt: fromAt(dueAt, now), ...held })),
   };
   const change = changed(state, patch, entry);
   if (!isGiven) return change;
   const event = subscriptionEvent(notice, change.state, now);
   const chargeFrom = heldUntil(change.state, chargeAt);
   return { ...change, events: [{ ...event, notice: { ...charge, dueAt, chargeFrom } }] };
+}
+
+/** A notice of another date supersedes all others. */
+function toldBy(
+  { told = [], createdAt, remindedYears = 0 }: SubscriptionState,
+  given: NonNullable<SubscriptionState['told']>[number],
+): Pick<SubscriptionState, 'told' | 'remindedYears'> {
+  const years = fullYears(createdAt, given.chargeAt);
+  const isReminder = given.notice === 'subscription.renewal_upcoming' && years > remindedYears;
+  const all = [...told.filter(({ chargeAt }) => chargeAt === given.chargeAt), given];
+  const raises = all.filter(isOfRaise).slice(-RAISES_MAX);
+  return {
+    told: [...all.filter((each) => !isOfRaise(each)), ...raises],
+    ...(isReminder && { remindedYears: years }),
+  };
 }
 
 /** The card has new details, and does not miss the next charge any more. Null if no notice says that it will. */

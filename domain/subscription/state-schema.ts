@@ -115,14 +115,17 @@ export const STATE = object({
   })
     .nullable()
     .optional(),
-  /** The notices that were given since the last payment. `heldUntilAt`: the charge is not made before. */
+  /** The notices that were given of the next charge. `fromAt`: since when each counts. `heldUntilAt`: no charge before. */
   told: listOf(
     object({
       ...CHARGE_AHEAD,
       notice: PLANNED_NOTICE.notice,
+      fromAt: instant,
       heldUntilAt: instant.exactOptional(),
     }),
   ).optional(),
+  /** How many full years had passed at the latest charge of which a reminder was given. */
+  remindedYears: positive.exactOptional(),
   /** The amount before an edit raised it, until the new one is paid. */
   raised: object({ fromMinor: amount }).optional(),
   /** The latest entry of the ledger. Its version is lower than `version` if an attempt was opened since. */

@@ -1,4 +1,5 @@
 import { firstIndexAfter } from '../calendar.ts';
+import { fullYears } from '../notice-rules.ts';
 import type { NoticeRules } from '../notice-rules.ts';
 import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
@@ -75,7 +76,7 @@ export function upcomingCharges(
         offset === 0 || at === null
           ? plannedFor(state, at)
           : noticesOf(
-              after,
+              remindedUntil(after, dateOf(offset - 1) ?? now),
               { chargeAt: at, amountMinor },
               noticeRules,
               Math.max(now, dateOf(offset - 1) ?? now),
@@ -84,6 +85,11 @@ export function upcomingCharges(
     };
   });
 }
+
+const remindedUntil = (state: SubscriptionState, at: number): SubscriptionState => ({
+  ...state,
+  remindedYears: fullYears(state.createdAt, at),
+});
 
 function plannedFor({ notices }: SubscriptionState, at: number | null): readonly PlannedNotice[] {
   return notices && notices.chargeAt === at ? notices.pending : [];

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
-import { DEFAULT_NOTICE_RULES, LATE_MS, noticeRulesOf } from '../../domain/notice-rules.ts';
+import {
+  DEFAULT_NOTICE_RULES,
+  LATE_MS,
+  noticeRulesOf,
+  readNoticeRules,
+} from '../../domain/notice-rules.ts';
+import type { NoticeRules } from '../../domain/notice-rules.ts';
 import type { NoticeType } from '../../domain/events.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
@@ -174,6 +180,61 @@ describe('a charge that is not made without notice', () => {
     ]);
     expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-30']);
     expect(ledgerProblems(life.state, life.entries, life.opened)).toEqual([]);
+  });
+
+  test('does not wait again after a change of the setting, if its notice was punctual [D-63]', () => {
+    const life = noticed('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-06-10T00:00:00Z');
+    life.noticeRules = noticeRulesOf({ chargeWithoutNotice: false });
+    life.runTo('2028-06-14T00:00:00Z');
+    life.newCard();
+    life.runTo('2028-07-01T00:00:00Z');
+    expect(noticesOf(life)).toHaveLength(2);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-15']);
+  });
+
+  test('waits if the payer was last told of another date [D-63]', () => {
+    const life = strict('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-05-10T00:00:00Z');
+    life.edit('2028-07-01T00:00:00Z');
+    life.runTo('2028-06-14T00:00:00Z');
+    life.edit('2028-06-15T00:00:00Z');
+    life.runTo('2028-07-02T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-05-06 renewal_upcoming of 12000 on 2028-06-15',
+      '2028-05-22 renewal_upcoming of 12000 on 2028-07-01',
+      '2028-06-14 renewal_upcoming of 12000 on 2028-06-15',
+    ]);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-24']);
+  });
+
+  test('waits as long as the rule of its new cycle says [D-63]', () => {
+    const rules = readNoticeRules(
+      'subscription.renewal_upcoming=3d;subscription.renewal_upcoming:180d=40d,10d',
+    ) as NoticeRules;
+    const life = strict('2028-05-01T00:00:00Z', { interval: 'MONTH', cycleCount: 3 }, rules);
+    life.runTo('2028-06-20T00:00:00Z');
+    life.edit('2028-07-01T00:00:00Z');
+    life.command('edit', { interval: 'YEAR', intervalCount: 1 });
+    life.runTo('2028-07-01T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-05-29 renewal_upcoming of 12000 on 2028-06-01',
+      '2028-06-21 renewal_upcoming of 12000 on 2028-07-01',
+    ]);
+    expect(sentAt(life)).toEqual(['2028-05-01', '2028-06-01', '2028-07-01']);
+  });
+
+  test('does not wait for a second notice that is late, and its timeline does not say so [D-63]', () => {
+    const life = strict('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-05-07T00:00:00Z');
+    life.now = at('2028-06-12T00:00:00Z');
+    life.runTo('2028-06-13T00:00:00Z');
+    expect(textOf(life.state.latest, life.state.terms)).toEqual({
+      what: 'notice given: subscription.renewal_upcoming',
+      why: 'next charge: 120.00 USD on 2028-06-15T00:00:00.000Z; it had been due on 2028-06-05T00:00:00.000Z',
+    });
+    life.runTo('2028-06-16T00:00:00Z');
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-15']);
   });
 
   test('is preceded in any life by a notice of twelve days, or of eight in a trial [D-63]', () => {

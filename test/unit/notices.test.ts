@@ -116,6 +116,18 @@ describe('the notices of a charge', () => {
     expect(noticesOf(inMarch)).toEqual([
       '2028-02-01T10:00 renewal_upcoming of 12000 on 2028-03-01T10:00',
     ]);
+    // The first anniversary falls into a pause; the date after it is moved once more.
+    const paused = noticed('2027-01-15T10:00:00Z', { interval: 'MONTH', cycleCount: 14 }, rules);
+    paused.runTo('2027-12-10T00:00:00Z');
+    paused.pause();
+    paused.runTo('2028-02-20T00:00:00Z');
+    paused.unpause('2028-03-25T10:00:00Z');
+    paused.runTo('2028-03-01T00:00:00Z');
+    paused.edit('2028-04-10T10:00:00Z');
+    paused.runTo('2028-06-01T00:00:00Z');
+    expect(noticesOf(paused)).toEqual([
+      '2028-02-24T10:00 renewal_upcoming of 12000 on 2028-03-25T10:00',
+    ]);
     const yearly = noticed('2027-01-31T10:00:00Z', { cycleCount: 2 }, rules);
     yearly.runTo('2028-02-01T00:00:00Z');
     expect(noticesOf(yearly)).toEqual([
