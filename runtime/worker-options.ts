@@ -17,7 +17,7 @@ const WORKFLOW_TASK_POLLS = 12;
 const NON_STICKY_POLLS = 1;
 
 /** Counts for the tasks of sticky queues also while they wait on the shared one: shorter repeats what a wave delays. */
-const STICKY_QUEUE_TIMEOUT = '60s';
+const STICKY_QUEUE_TIMEOUT = '15m';
 
 /** A run sleeps for a month, so only busy runs need a place. At each step of a task the SDK walks through all places. */
 const CACHED_RUNS = 500;
