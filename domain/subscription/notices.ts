@@ -218,10 +218,8 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
   const missedAt = instants.slice(0, -1);
   const dueAt = instants.at(-1) ?? first.dueAt;
   const isMissed = holdMs === undefined && now >= heldUntil(state, chargeAt);
-  const earlier = toldOf(state, state.notices, isOfRaise(first)).map((told) => told.heldUntilAt);
-  const heldUntilAt = [...earlier, holdMs && fromAt(dueAt, now) + holdMs].filter(
-    (at) => at !== undefined,
-  );
+  const earlier = toldOf(state, state.notices, isOfRaise(first));
+  const holds = earlier.flatMap(({ heldUntilAt = [] }) => heldUntilAt);
   return {
     kind: isMissed ? 'notice_missed' : 'notice_given',
     notice,
@@ -229,7 +227,9 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
     amountMinor,
     dueAt,
     ...(missedAt.length > 0 && { missedAt }),
-    ...(heldUntilAt.length > 0 && { heldUntilAt: Math.min(...heldUntilAt) }),
+    ...(holdMs !== undefined && {
+      heldUntilAt: Math.min(fromAt(dueAt, now) + holdMs, ...holds),
+    }),
   };
 }
 
@@ -249,6 +249,8 @@ export function applyNotice(
   const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...held };
   const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
   const isGiven = kind === 'notice_given';
+  // A card that expires says nothing of the charge's date.
+  const told = isGiven && notice !== 'payment_method.expiring';
   const patch = {
     ...(notices && {
       notices: {
@@ -256,7 +258,7 @@ export function applyNotice(
         pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
       },
     }),
-    ...(isGiven && toldBy(state, { notice, ...charge, fromAt: fromAt(dueAt, now), ...held })),
+    ...(told && toldBy(state, { notice, ...charge, fromAt: fromAt(dueAt, now), ...held })),
   };
   const change = changed(state, patch, entry);
   if (!isGiven) return change;

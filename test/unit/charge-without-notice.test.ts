@@ -237,6 +237,29 @@ describe('a charge that is not made without notice', () => {
     expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-15']);
   });
 
+  test('waits for its own notice, although another one told that the card expires [D-63]', () => {
+    const life = new Simulation('2027-06-15T00:00:00Z', { interval: 'YEAR', cycleCount: 2 });
+    life.noticeRules = noticeRulesOf({
+      notices: readNoticeRules(
+        'subscription.renewal_upcoming=10d;payment_method.expiring=30d',
+      ) as NoticeRules,
+      chargeWithoutNotice: false,
+    });
+    life.cardExpiresAt = at('2028-06-01T00:00:00Z');
+    life.pay();
+    life.runTo('2028-06-01T00:00:00Z');
+    life.now = at('2028-06-12T00:00:00Z');
+    life.runTo('2028-06-13T00:00:00Z');
+    life.newCard();
+    life.runTo('2028-07-01T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-05-16 payment_method.expiring of 1999 on 2028-06-15',
+      '2028-06-12 renewal_upcoming of 1999 on 2028-06-15',
+    ]);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-22']);
+    expectNothingFurther(life);
+  });
+
   test('is preceded in any life by a notice of twelve days, or of eight in a trial [D-63]', () => {
     let charged = 0;
     let late = 0;
