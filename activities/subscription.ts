@@ -34,7 +34,7 @@ import {
 import type { AttemptOutcome } from '../domain/subscription/apply-attempt.ts';
 import { isSuperseded } from '../domain/subscription/authentication.ts';
 import type { CommandResult } from '../domain/subscription/commands.ts';
-import { planNotices } from '../domain/subscription/notices.ts';
+import { planNotices } from '../domain/subscription/plan-notices.ts';
 import { takePlace } from '../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../domain/subscription/snapshot.ts';
 import { chargedUntil } from '../domain/subscription/hold.ts';

@@ -64,6 +64,10 @@ export function firstIndexAfter(
   return cycleAt(anchorAt, unit, count, candidate) > instant ? candidate : candidate + 1;
 }
 
+/** Returns the number of full years from `from` to `at`. */
+export const fullYears = (from: number, at: number): number =>
+  firstIndexAfter(from, 'YEAR', 1, at) - 1;
+
 /** Returns the end of a trial of `count` units that begins at `atMs`; `atMs` if `count` is 0, no trial. */
 export function addTrial(atMs: number, unit: IntervalUnit, count: number): number {
   return count === 0 ? atMs : cycleAt(atMs, unit, count, 1);

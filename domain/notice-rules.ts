@@ -1,4 +1,4 @@
-import { firstIndexAfter, INTERVAL_COUNT_MAX } from './calendar.ts';
+import { INTERVAL_COUNT_MAX } from './calendar.ts';
 import type { IntervalUnit } from './calendar.ts';
 import { NOTICE_TYPES } from './events.ts';
 import type { NoticeType } from './events.ts';
@@ -27,9 +27,6 @@ export const DEFAULT_NOTICE_RULES: NoticeRules = [
   { notice: 'subscription.amount_changing', cycleDays: 180, daysBefore: [20] },
   { notice: 'payment_method.expiring', cycleDays: 180, daysBefore: [30] },
 ];
-
-/** A notice that is given later than this, in ms, is late. */
-export const LATE_MS = 3_600_000;
 
 const DAYS_BEFORE_MAX = 366;
 const NOTICES_OF_RULE_MAX = 5;
@@ -71,10 +68,6 @@ export function ruleFor(
   const rank = (rule: NoticeRule) => (rule.isYearly ? -1 : rule.cycleDays);
   return reached.toSorted((a, b) => rank(b) - rank(a))[0];
 }
-
-/** Returns the number of full years from `createdAt` to `at`. */
-export const fullYears = (createdAt: number, at: number): number =>
-  firstIndexAfter(createdAt, 'YEAR', 1, at) - 1;
 
 const RULE = /^([a-z_.]+)(?::(?:(\d{1,4})d|(yearly)))?=(\d{1,3}d(?:,\d{1,3}d)*)$/;
 

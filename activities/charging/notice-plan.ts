@@ -4,8 +4,8 @@ import { loadNoticeRules } from '../../db/repositories/merchants/settings.ts';
 import { loadRow } from '../../db/repositories/subscriptions/row.ts';
 import type { NoticeRules } from '../../domain/notice-rules.ts';
 import { cardExpiresAt } from '../../domain/payment-method.ts';
-import { factsNeeded } from '../../domain/subscription/notices.ts';
-import type { PlanFacts } from '../../domain/subscription/notices.ts';
+import { factsNeeded } from '../../domain/subscription/plan-notices.ts';
+import type { PlanFacts } from '../../domain/subscription/plan-notices.ts';
 import type { SubscriptionState } from '../../domain/subscription/state.ts';
 
 /** For this time in ms a process plans notices by a merchant's former rules, so that a renewal reads none. */

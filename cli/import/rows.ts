@@ -5,7 +5,7 @@ import type { RandomBytes } from '../../domain/ids.ts';
 import { importedSubscription } from './imported.ts';
 import type { ImportedSubscription } from './imported.ts';
 import type { NoticeRules } from '../../domain/notice-rules.ts';
-import { planNotices } from '../../domain/subscription/notices.ts';
+import { planNotices } from '../../domain/subscription/plan-notices.ts';
 import { cardExpiresAt } from '../../domain/payment-method.ts';
 import { takePlace } from '../../domain/subscription/renewal-places.ts';
 import type { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';

@@ -19,7 +19,7 @@ const instantAt = (path: string): string =>
 const HELD_UNTIL = `(select max(to_timestamp((told->>'heldUntilAt')::bigint / 1000.0)) at time zone 'UTC'
   from json_array_elements(state->'told') told where ${instantAt(`told->>'chargeAt'`)} = ${DUE_AT}
     and (told->>'notice' <> 'subscription.amount_changing'
-      or told->>'amountMinor' = state->'terms'->>'amountMinor'))`;
+      or told->>'amountMinor' = coalesce(state->'owed'->>'amountMinor', state->'terms'->>'amountMinor')))`;
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 
@@ -38,9 +38,23 @@ const NOTICE_EVENTS = `
 const HOLDS = `
   select merchant_id, subscription_id, (facts->>'chargeAt')::bigint as charge_at,
     case facts->>'notice' when 'subscription.amount_changing' then (facts->>'amountMinor')::bigint end as raised_to,
-    min((facts->>'heldUntilAt')::bigint) as until
-  from subscription_entry where kind = 'notice_given' and facts->>'heldUntilAt' is not null
+    (array_agg((facts->>'heldUntilAt')::bigint order by version desc))[1] as until
+  from subscription_entry where kind = 'notice_given' and facts->>'notice' <> 'payment_method.expiring'
   group by 1, 2, 3, 4`;
+
+/** SQL for the notices that were given. A date is told again after another one was told. */
+const GIVEN = `
+  select merchant_id, subscription_id, notice, charge_at, count(*) as times, max(at) as latest_at,
+    max(max(until)) over (partition by merchant_id, subscription_id, charge_at) as until
+  from (
+    select *, sum(is_new_date) over (partition by merchant_id, subscription_id order by version) as telling
+    from (
+      select merchant_id, subscription_id, version, at, facts->>'notice' as notice, facts->>'amountMinor' as amount,
+        facts->>'dueAt' as due_at, (facts->>'chargeAt')::bigint as charge_at, (facts->>'heldUntilAt')::bigint as until,
+        (facts->>'chargeAt' is distinct from lag(facts->>'chargeAt')
+          over (partition by merchant_id, subscription_id order by version))::int as is_new_date
+      from subscription_entry where kind = 'notice_given') entry) told
+  group by 1, 2, 3, 4, amount, due_at, telling`;
 
 /** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status, ledger) and 9 (readable states). */
 export const subscriptionChecks: readonly Check[] = [
@@ -156,12 +170,7 @@ export const subscriptionChecks: readonly Check[] = [
     counted: `select count(*) as n from subscription_entry where kind = 'notice_given'`,
     wrong: `select format('%s: %s was given %s times for the charge of %s, or after it', subscription_id, notice, times,
         to_timestamp(charge_at / 1000.0)) as wrong
-      from (select merchant_id, subscription_id, facts->>'notice' as notice,
-          (facts->>'chargeAt')::bigint as charge_at, count(*) as times, max(at) as latest_at
-        from subscription_entry where kind = 'notice_given'
-        group by 1, 2, 3, 4, facts->>'amountMinor', facts->>'dueAt') given
-      left join (select merchant_id, subscription_id, charge_at, max(until) as until from (${HOLDS}) hold
-        group by 1, 2, 3) hold using (merchant_id, subscription_id, charge_at)
+      from (${GIVEN}) given
       where times > 1 or latest_at >= to_timestamp(greatest(charge_at, until) / 1000.0)`,
   },
   {

@@ -1,4 +1,4 @@
-import { LATE_MS } from '../notice-rules.ts';
+import { LATE_MS } from './hold.ts';
 import { formatInstant } from '../calendar.ts';
 import { limitText } from '../card-limits.ts';
 import type { RetryAdvice } from '../declines.ts';

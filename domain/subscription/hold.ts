@@ -4,6 +4,9 @@ import type { SubscriptionState } from './state.ts';
 
 /** A charge that is not made without notice waits until its notices had their days. */
 
+/** A notice that is given later than this, in ms, is late. */
+export const LATE_MS = 3_600_000;
+
 export interface ChargeAhead {
   chargeAt: number;
   amountMinor: number;
@@ -33,12 +36,11 @@ export function heldUntil(state: SubscriptionState, dueAt: number): number {
   const pending = notices?.chargeAt === dueAt ? notices.pending : [];
   const charge = { chargeAt: dueAt, amountMinor: nextAmountMinor(state) };
   const instants = [false, true].flatMap((ofRaise) => {
-    const given = toldOf(state, charge, ofRaise).flatMap(({ heldUntilAt = [] }) => heldUntilAt);
+    const given = toldOf(state, charge, ofRaise).at(-1)?.heldUntilAt;
     const planned = pending.flatMap((each) =>
       each.holdMs === undefined || isOfRaise(each) !== ofRaise ? [] : each.dueAt + each.holdMs,
     );
-    const all = given.length > 0 ? given : planned;
-    return all.length > 0 ? Math.min(...all) : [];
+    return given ?? (planned.length > 0 ? Math.min(...planned) : []);
   });
   return Math.max(dueAt, ...instants);
 }

@@ -17,7 +17,7 @@ import { entryEvents } from './change.ts';
 import type { Command } from './commands.ts';
 import { decide, isChargeStep } from './decide.ts';
 import type { EntryText } from './entries.ts';
-import { planNotices } from './notices.ts';
+import { planNotices } from './plan-notices.ts';
 import { textOf } from './entries.ts';
 import { applyCardLimit } from './notes.ts';
 import type { OpenAttempt, OwedCycle, SubscriptionState } from './state.ts';

@@ -1,11 +1,10 @@
-import { firstIndexAfter } from '../calendar.ts';
-import { fullYears } from '../notice-rules.ts';
+import { firstIndexAfter, fullYears } from '../calendar.ts';
 import type { NoticeRules } from '../notice-rules.ts';
 import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
 import { dateOfCause } from './charge-cause.ts';
 import { chargedUntil, heldUntil } from './hold.ts';
-import { noticesOf } from './notices.ts';
+import { noticesOf } from './plan-notices.ts';
 import type { PlannedNotice } from './notices.ts';
 import {
   calendarDate,

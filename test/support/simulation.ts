@@ -14,7 +14,7 @@ import {
 import type { Action, ActionTime } from '../../domain/subscription/actions.ts';
 import { applyOutcome, postponed, resultOf } from '../../domain/subscription/apply-attempt.ts';
 import { applyCardLimit } from '../../domain/subscription/notes.ts';
-import { planNotices } from '../../domain/subscription/notices.ts';
+import { planNotices } from '../../domain/subscription/plan-notices.ts';
 import type { AttemptOutcome } from '../../domain/subscription/apply-attempt.ts';
 import type { Change } from '../../domain/subscription/change.ts';
 import type { Command, CommandResult } from '../../domain/subscription/commands.ts';

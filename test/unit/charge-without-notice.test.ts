@@ -1,16 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ledgerProblems } from '../../cli/verify/ledger-check.ts';
-import {
-  DEFAULT_NOTICE_RULES,
-  LATE_MS,
-  noticeRulesOf,
-  readNoticeRules,
-} from '../../domain/notice-rules.ts';
+import { DEFAULT_NOTICE_RULES, noticeRulesOf, readNoticeRules } from '../../domain/notice-rules.ts';
 import type { NoticeRules } from '../../domain/notice-rules.ts';
 import type { NoticeType } from '../../domain/events.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
+import { LATE_MS } from '../../domain/subscription/hold.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import type { Terms } from '../../domain/subscription/terms.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
@@ -235,6 +231,39 @@ describe('a charge that is not made without notice', () => {
     });
     life.runTo('2028-06-16T00:00:00Z');
     expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-15']);
+  });
+
+  test('does not wait if only its second notice was missed, and that one is not given after its date [D-63]', () => {
+    const life = strict('2027-06-15T00:00:00Z', { cycleCount: 2 });
+    life.runTo('2028-05-07T00:00:00Z');
+    life.now = at('2028-06-20T00:00:00Z');
+    life.runTo('2028-07-01T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-05-06 renewal_upcoming of 12000 on 2028-06-15',
+      '2028-06-20 missed renewal_upcoming of 12000 on 2028-06-15',
+    ]);
+    expect(sentAt(life)).toEqual(['2027-06-15', '2028-06-20']);
+    expect(ledgerProblems(life.state, life.entries, life.opened)).toEqual([]);
+  });
+
+  test('waits for the days of a longer rule, once [D-63]', () => {
+    const rules = readNoticeRules(
+      'subscription.renewal_upcoming=3d;subscription.renewal_upcoming:180d=40d,10d',
+    ) as NoticeRules;
+    const life = strict('2028-05-20T00:00:00Z', { interval: 'MONTH', cycleCount: 2 }, rules);
+    life.edit('2028-07-01T00:00:00Z');
+    life.runTo('2028-06-29T00:00:00Z');
+    life.command('edit', { interval: 'YEAR', intervalCount: 1 });
+    life.runTo('2028-06-30T00:00:00Z');
+    life.newCard();
+    life.newCard();
+    life.runTo('2028-07-20T00:00:00Z');
+    expect(noticesOf(life)).toEqual([
+      '2028-06-28 renewal_upcoming of 12000 on 2028-07-01',
+      '2028-06-29 renewal_upcoming of 12000 on 2028-07-01',
+    ]);
+    expect(sentAt(life)).toEqual(['2028-05-20', '2028-07-08']);
+    expectNothingFurther(life);
   });
 
   test('waits for its own notice, although another one told that the card expires [D-63]', () => {

@@ -128,6 +128,15 @@ describe('the notices of a charge', () => {
     expect(noticesOf(paused)).toEqual([
       '2028-02-24T10:00 renewal_upcoming of 12000 on 2028-03-25T10:00',
     ]);
+    const twice = readNoticeRules('subscription.renewal_upcoming:yearly=20d,10d') as NoticeRules;
+    const reminded = noticed('2027-01-31T10:00:00Z', { interval: 'MONTH', cycleCount: 14 }, twice);
+    reminded.runTo('2028-01-15T00:00:00Z');
+    reminded.newCard();
+    reminded.runTo('2028-04-01T00:00:00Z');
+    expect(noticesOf(reminded)).toEqual([
+      '2028-01-11T10:00 renewal_upcoming of 12000 on 2028-01-31T10:00',
+      '2028-01-21T10:00 renewal_upcoming of 12000 on 2028-01-31T10:00',
+    ]);
     const yearly = noticed('2027-01-31T10:00:00Z', { cycleCount: 2 }, rules);
     yearly.runTo('2028-02-01T00:00:00Z');
     expect(noticesOf(yearly)).toEqual([
