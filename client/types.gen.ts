@@ -2188,7 +2188,7 @@ export type GetMerchantSettingsAnswer = {
         /**
          * Only of the first charge after each year, where no other entry of the `eventType` counts.
          */
-        isYearly?: true;
+        isYearly?: boolean;
         daysBefore: Array<number>;
     }>;
     /**

@@ -54,7 +54,7 @@ export const getMerchantSettings = route({
           z.object({
             eventType: z.enum(NOTICE_TYPES),
             cycleDays: count('Fewest days of a billing cycle; a month has 30 days, a year 365.'),
-            isYearly: z.literal(true).optional().meta({
+            isYearly: z.boolean().optional().meta({
               description:
                 'Only of the first charge after each year, where no other entry of the `eventType` counts.',
             }),
