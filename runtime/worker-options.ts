@@ -16,7 +16,7 @@ const WORKFLOW_TASK_POLLS = 12;
 /** No poll but one, which gets no slot ({@link WorkflowTaskSlots}), is for the worker's sticky queue. */
 const NON_STICKY_POLLS = 1;
 
-/** Counts for the tasks of sticky queues also while they wait on the shared one: shorter repeats what a wave delays. */
+/** Temporal counts this time also while a task waits on the shared queue. A shorter one repeats the tasks of a wave. */
 const STICKY_QUEUE_TIMEOUT = '15m';
 
 /** A run sleeps for a month, so only busy runs need a place. At each step of a task the SDK walks through all places. */

@@ -103,12 +103,12 @@ interface Message {
 function messageOf({ event, facts, from, links, merchantId }: Message) {
   const { eventType, eventId } = event;
   if (!isMailed(eventType)) return `no e-mail is made of ${eventType}`;
-  // Anybody can type any address into a declaration: only the payer of the contract gets an e-mail.
+  // A declaration may contain any address, so only the payer of the contract gets an e-mail.
   if (event.outcome === 'unmatched') return 'no contract has this address';
   const to = event.email ?? facts?.email;
   if (!facts || !to) return 'no e-mail address';
   const { merchantName, branding, isTest } = facts;
-  // In test mode anybody can pay with a test card, and give the e-mail address of anybody else.
+  // In test mode a test card is enough to enter another person's address.
   if (isTest && domainOf(to) !== domainOf(from)) {
     return `in test mode only addresses at ${domainOf(from)} get e-mails`;
   }

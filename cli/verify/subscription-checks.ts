@@ -42,7 +42,7 @@ const HOLDS = `
   from subscription_entry where kind = 'notice_given' and facts->>'notice' <> 'payment_method.expiring'
   group by 1, 2, 3, 4`;
 
-/** SQL for the notices that were given. A date is told again after another one was told. */
+/** SQL for the given notices. A notice may be given again after a notice of another date. */
 const GIVEN = `
   select merchant_id, subscription_id, notice, charge_at, count(*) as times, max(at) as latest_at,
     max(max(until)) over (partition by merchant_id, subscription_id, charge_at) as until

@@ -13,10 +13,21 @@ export interface ReceiptLine {
   readonly text: string;
   /** The card brand that the text names. */
   readonly brand?: string | undefined;
-  /** True if the text names a day. */
+  /** True if the text names a day, so that a page names the time zone. */
   readonly isDated?: boolean;
   /** The contract that the text names. */
   readonly contract?: Contract;
+}
+
+/** What a receipt confirms. */
+export interface Sold {
+  readonly card: ShownCard | null;
+  /** Null if not known. */
+  readonly at: number | null;
+  /** The merchant's `receiptId`, or our id. */
+  readonly reference: string;
+  /** Null: no contract was concluded. */
+  readonly kind: Contract['kind'] | null;
 }
 
 export interface NextPayment {
@@ -33,16 +44,9 @@ export function nextPaymentLines({ say, date }: Language, next: NextPayment | nu
 export function purchaseLines(
   language: Language,
   { productName, merchantName }: Purchase,
-  sold: {
-    readonly card: ShownCard | null;
-    readonly at: number | null;
-    readonly reference: string;
-    /** Null: no contract was concluded. */
-    readonly kind: Contract['kind'] | null;
-  },
+  { card, at, reference, kind }: Sold,
 ): ReceiptLine[] {
   const { say, quote, date } = language;
-  const { card, at, reference, kind } = sold;
   const row = (label: string, text: string | null, more?: Partial<ReceiptLine>): ReceiptLine[] =>
     text === null ? [] : [{ label, text, ...more }];
   return [

@@ -16,7 +16,7 @@ export interface ChargeAhead {
 export const isOfRaise = ({ notice }: { notice: NoticeType }): boolean =>
   notice === 'subscription.amount_changing';
 
-/** Returns the notices given of a charge: of its date with whatever amount, or of its raised amount. */
+/** Returns the notices that were given of a charge: with `ofRaise` those of its raised amount, else those of its date. */
 export function toldOf(
   { told = [] }: Pick<SubscriptionState, 'told'>,
   charge: ChargeAhead,
@@ -52,8 +52,12 @@ export function chargedUntil(state: SubscriptionState, dueAt: number): number {
   return Math.max(dueAt + delayMs, heldUntil(state, dueAt));
 }
 
-/** Returns when payers are told that they pay next, also at the end of a pause; null if nothing comes. */
-export function nextChargeAt(state: SubscriptionState): number | null {
+/** Returns the next charge as a payer should know it, also that of a pause's end; null if none comes. */
+export function nextCharge(state: SubscriptionState): { dueAt: number; at: number } | null {
   const dueAt = nextPaymentAt(state) ?? resumeAt(state);
-  return dueAt === null ? null : heldUntil(state, dueAt);
+  return dueAt === null ? null : { dueAt, at: heldUntil(state, dueAt) };
+}
+
+export function nextChargeAt(state: SubscriptionState): number | null {
+  return nextCharge(state)?.at ?? null;
 }

@@ -64,8 +64,8 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
   const dueAt = instants.at(-1) ?? first.dueAt;
   const earlier = toldOf(state, state.notices, isOfRaise(first));
   const counted = [...earlier.map((told) => told.fromAt), fromAt(dueAt, now)];
-  const heldUntilAt = holdMs === undefined ? 0 : Math.min(...counted) + holdMs;
-  const isMissed = now >= Math.max(heldUntil(state, chargeAt), heldUntilAt);
+  const heldUntilAt = holdMs === undefined ? null : Math.min(...counted) + holdMs;
+  const isMissed = now >= Math.max(heldUntil(state, chargeAt), heldUntilAt ?? 0);
   return {
     kind: isMissed ? 'notice_missed' : 'notice_given',
     notice,
@@ -73,11 +73,11 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
     amountMinor,
     dueAt,
     ...(missedAt.length > 0 && { missedAt }),
-    ...(heldUntilAt > 0 && !isMissed && { heldUntilAt }),
+    ...(heldUntilAt !== null && !isMissed && { heldUntilAt }),
   };
 }
 
-/** Gives a notice of the next charge. One whose charge was due first is only recorded as missed. */
+/** Gives a notice of the next charge, or records that the charge came first. */
 export function applyNotice(
   state: SubscriptionState,
   { kind, notice, chargeAt, amountMinor, dueAt, missedAt, heldUntilAt }: DueNotice,
@@ -93,8 +93,8 @@ export function applyNotice(
   const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...held };
   const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
   const isGiven = kind === 'notice_given';
-  // A card that expires says nothing of the charge's date.
-  const told = isGiven && notice !== 'payment_method.expiring';
+  // The notice of an expiring card is not the notice of the charge.
+  const isOfCharge = isGiven && notice !== 'payment_method.expiring';
   const patch = {
     ...(notices && {
       notices: {
@@ -102,7 +102,7 @@ export function applyNotice(
         pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
       },
     }),
-    ...(told && toldBy(state, { notice, ...charge, fromAt: fromAt(dueAt, now), ...held })),
+    ...(isOfCharge && toldBy(state, { notice, ...charge, fromAt: fromAt(dueAt, now), ...held })),
   };
   const change = changed(state, patch, entry);
   if (!isGiven) return change;
@@ -111,7 +111,7 @@ export function applyNotice(
   return { ...change, events: [{ ...event, notice: { ...charge, dueAt, chargeFrom } }] };
 }
 
-/** A notice of another date supersedes all others. */
+/** Adds a given notice. Those of other dates no longer count. */
 function toldBy(
   { told = [], createdAt, remindedYears = 0 }: SubscriptionState,
   given: NonNullable<SubscriptionState['told']>[number],

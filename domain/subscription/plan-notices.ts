@@ -77,8 +77,8 @@ function raiseBy(
   fromMinor: number | null,
 ): Planned | null {
   const isRaise = raised === undefined && fromMinor !== null && terms.amountMinor > fromMinor;
-  const isTold = ruleFor(rules, 'subscription.amount_changing', terms) !== undefined;
-  return isRaise && isTold ? { raised: { fromMinor } } : null;
+  const hasRule = ruleFor(rules, 'subscription.amount_changing', terms) !== undefined;
+  return isRaise && hasRule ? { raised: { fromMinor } } : null;
 }
 
 /** Returns the notices of `charge` that are planned at `now`, earliest first. */
@@ -108,7 +108,7 @@ function applies(state: SubscriptionState, charge: ChargeAhead, rule: NoticeRule
   return years > (state.remindedYears ?? 0) || toldOf(state, charge, false).length > 0;
 }
 
-/** If none of its instants is left, a yearly notice, and one for which the charge waits, is given at once. */
+/** If all its instants are over, a yearly notice is given at once, and so is one for which the charge waits. */
 function ofDate(
   state: SubscriptionState,
   charge: ChargeAhead,
@@ -122,7 +122,7 @@ function ofDate(
   return (isAtOnce ? [now] : later).map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
 }
 
-/** An amount that is raised later than the notice would be due is told at once, but once for each charge. */
+/** If an edit raises the amount after its notice was due, the notice is given at once, and once for each charge. */
 function ofRaise(
   state: SubscriptionState,
   charge: ChargeAhead,

@@ -38,7 +38,7 @@ async function insertEvents(sql: postgres.Sql, merchantId: string): Promise<void
     select ${merchantId}, 'evt_' || n, 'sub_' || n % 2000, n / 2000 + 1, 'subscription.cycle_charged',
       json_build_object('eventId', 'evt_' || n, 'eventType', 'subscription.cycle_charged', 'pad', repeat('x', 700)), now()
     from generate_series(1, ${options.events}::int) n`;
-  // As autovacuum does, a minute later.
+  // Autovacuum would gather the statistics within a minute.
   await sql`analyze outbox_event`;
 }
 

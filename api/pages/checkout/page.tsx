@@ -3,6 +3,7 @@ import { nextChargeAt } from '../../../domain/subscription/hold.ts';
 import { nextAmountMinor } from '../../../domain/subscription/state.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';
+import type { Sold } from '../../../domain/language/receipt-lines.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import type { ListRow, Offer, SaleText } from '../shared/views.tsx';
 import {
@@ -207,11 +208,11 @@ function receiptOf(language: Language, checkout: Checkout): ListRow[] {
   const purchase = { ...productText(checkout), merchantName };
   if (paid !== null) return paymentReceipt(language, paid, purchase);
   if (state.status !== 'TRIALING') return [];
-  const saved = {
+  const saved: Sold = {
     card,
     at: null,
     reference: receiptId ?? subscriptionId,
-    kind: 'subscription' as const,
+    kind: 'subscription',
   };
   const amount = language.money(nextAmountMinor(state), state.terms.currency);
   const next = { amount, at: nextChargeAt(state) };

@@ -4,12 +4,7 @@ import type { PortalAction } from '../../../domain/subscription/portal.ts';
 import { allowedActions } from '../../../domain/subscription/portal.ts';
 import type { PortalRight } from '../../../domain/subscription/portal.ts';
 import { nextChargeAt } from '../../../domain/subscription/hold.ts';
-import {
-  cancelAt,
-  isBilled,
-  nextAmountMinor,
-  resumeAt,
-} from '../../../domain/subscription/state.ts';
+import { cancelAt, isBilled, nextAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import { cardText } from '../../../domain/language/card-text.ts';
 import { nextPaymentLines } from '../../../domain/language/receipt-lines.ts';
@@ -120,15 +115,14 @@ function subscriptionRows(
   const { say, date, money } = language;
   const endAt = cancelAt(state);
   const nextAt = nextChargeAt(state);
-  const pauseEndAt = resumeAt(state);
   const amount = money(nextAmountMinor(state), state.terms.currency);
   const row = (label: string, text: string): ListRow => ({ label, text, isDated: true });
-  const isPaused = state.status === 'PAUSED' && pauseEndAt === null && endAt === null;
+  const isPaused = state.status === 'PAUSED' && nextAt === null && endAt === null;
   return [
     ...(paymentMethod
       ? [{ label: say('cardLabel'), text: cardText(language, paymentMethod) }]
       : []),
-    ...nextPaymentLines(language, { amount, at: nextAt ?? pauseEndAt }),
+    ...nextPaymentLines(language, { amount, at: nextAt }),
     ...(isPaused ? [{ label: say('nextPayment'), text: say('paused') }] : []),
     ...(endAt === null ? [] : [row(say('endsOn'), date(endAt))]),
     ...(state.status === 'ENDED' ? [{ label: say('nextPayment'), text: say('ended') }] : []),

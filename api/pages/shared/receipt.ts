@@ -2,7 +2,7 @@ import type { Checkout } from '../../../db/repositories/checkouts/sessions.ts';
 import type { PaidPayment } from '../../../db/repositories/payments/receipts.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import { nextPaymentLines, purchaseLines } from '../../../domain/language/receipt-lines.ts';
-import type { NextPayment, Purchase } from '../../../domain/language/receipt-lines.ts';
+import type { NextPayment, Purchase, Sold } from '../../../domain/language/receipt-lines.ts';
 import type { ListRow } from './views.tsx';
 
 /** Returns the name and the description of the product. The description of an order without a name is its name. */
@@ -39,10 +39,10 @@ export function paymentReceipt(
   ];
 }
 
-/** `at`: null if not known. `reference`: the merchant's `receiptId`, or our id. `next`: the next payment, if any. */
+/** `next`: the next payment, if any. */
 export function savedCardReceipt(
   language: Language,
-  saved: Parameters<typeof purchaseLines>[2],
+  saved: Sold,
   purchase: Purchase,
   next: NextPayment | null = null,
 ): ListRow[] {

@@ -1,22 +1,14 @@
 import type { ComponentChildren } from 'preact';
-import type { Contract } from '../../../domain/declaration.ts';
 import type { PublishedTestCard } from '../../../gateways/port.ts';
 import { CardForm } from '../parts/card-form.tsx';
 import type { MistypeText } from '../../../domain/payment-method.ts';
 import { brandsOf, BrandMark, inGroups } from '../parts/brands.tsx';
 import type { Language } from '../../../domain/language/language.ts';
+import type { ReceiptLine } from '../../../domain/language/receipt-lines.ts';
 
-export interface ListRow {
-  readonly label: string;
-  readonly text: string;
-  /** The card brand that the text names. */
-  readonly brand?: string | undefined;
+export interface ListRow extends ReceiptLine {
   /** The amount due today, or paid: the largest text of the page. */
   readonly isSum?: boolean;
-  /** True if the text names a day, so that the page names the time zone. */
-  readonly isDated?: boolean;
-  /** The contract that the text names. */
-  readonly contract?: Contract;
 }
 
 export interface Offer {

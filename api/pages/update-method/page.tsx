@@ -9,7 +9,6 @@ import {
   knownUntil,
   nextAmountMinor,
   nextRetryAt,
-  resumeAt,
   takesNewMethod,
 } from '../../../domain/subscription/state.ts';
 import type {
@@ -31,7 +30,7 @@ import { declineText, REASONS } from '../../../domain/language/decline-text.ts';
 import type { Reason } from '../../../domain/language/decline-text.ts';
 import type { Page } from '../shared/page.tsx';
 import { nextPaymentLines } from '../../../domain/language/receipt-lines.ts';
-import type { Purchase } from '../../../domain/language/receipt-lines.ts';
+import type { Purchase, Sold } from '../../../domain/language/receipt-lines.ts';
 import { brandName, cardText } from '../../../domain/language/card-text.ts';
 import type { ShownCard } from '../../../domain/language/card-text.ts';
 import { OwnForm } from '../shared/views.tsx';
@@ -131,11 +130,11 @@ export function donePage(language: Language, update: MethodUpdate, stage: OwnSta
         ...(isTriedNext ? [say('dueIsTriedNext', { amount: owedText(language, update) })] : []),
       ];
       const { newCard: card, changedAt: at, receiptId, subscriptionId } = update;
-      const saved = {
+      const saved: Sold = {
         card,
         at,
         reference: receiptId ?? subscriptionId,
-        kind: 'subscription' as const,
+        kind: 'subscription',
       };
       const next = { amount: owedText(language, update), at: nextAt };
       const receipt = savedCardReceipt(language, saved, purchaseOf(update), next);
@@ -301,7 +300,7 @@ function offerOf(language: Language, update: MethodUpdate, isDue: boolean): Offe
 
 function nextRows(language: Language, { state }: MethodUpdate, amount: string): ListRow[] {
   const { say } = language;
-  const at = nextChargeAt(state) ?? resumeAt(state);
+  const at = nextChargeAt(state);
   return state.status === 'PAUSED' && at === null
     ? [{ label: say('nextPayment'), text: say('paused') }]
     : nextPaymentLines(language, { amount, at });

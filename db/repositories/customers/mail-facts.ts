@@ -2,8 +2,8 @@ import { desc, eq } from 'drizzle-orm';
 import { usableBranding } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import { heldUntil } from '../../../domain/subscription/hold.ts';
-import { nextAmountMinor, nextPaymentAt, resumeAt } from '../../../domain/subscription/state.ts';
+import { nextCharge } from '../../../domain/subscription/hold.ts';
+import { nextAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { consents } from '../../schema/consents.ts';
 import { customers } from '../../schema/customers.ts';
@@ -56,7 +56,7 @@ export async function readMailFacts(db: Db, subject: MailSubject): Promise<MailF
   const { subscription, intent, settings } = row;
   const sold = subscription ?? intent;
   const state = subscription?.state ?? null;
-  const dueAt = state && (nextPaymentAt(state) ?? resumeAt(state));
+  const next = state && nextCharge(state);
   const payer =
     sold &&
     (await readPayer(db, { merchantId, customerId: sold.customerId, subscriptionId, intentId }));
@@ -67,15 +67,11 @@ export async function readMailFacts(db: Db, subject: MailSubject): Promise<MailF
     email: payer?.email ?? null,
     locale: payer?.locale ?? sold?.locale ?? null,
     productName: sold?.productPage?.name ?? sold?.description ?? null,
-    next:
-      state === null || dueAt === null
-        ? null
-        : {
-            amountMinor: nextAmountMinor(state),
-            currency: state.terms.currency,
-            dueAt,
-            at: heldUntil(state, dueAt),
-          },
+    next: next && {
+      ...next,
+      amountMinor: nextAmountMinor(state),
+      currency: state.terms.currency,
+    },
     owedIntentId: state?.owed?.intentId ?? null,
     paymentMethodId: state?.paymentMethodId ?? null,
   };

@@ -36,12 +36,13 @@ export interface RunOptions {
   readonly temporalAway?: number;
 }
 
-/** Also of short cycles. An edit that raises the amount is told at once, in real time, too. */
+/** Short cycles have notices, too. In real time, an edit that raises the amount causes one at once. */
 const NOTICES: NoticeRules = NOTICE_TYPES.map((notice) => ({
   notice,
   cycleDays: 0,
   daysBefore: [2, 1],
 }));
+
 /** The shortest delay of a retry plan: in real time, too, some automatic retries fall into the run. */
 const FIRST_RETRY_AFTER_MS = 60_000;
 
