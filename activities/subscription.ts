@@ -37,7 +37,7 @@ import type { CommandResult } from '../domain/subscription/commands.ts';
 import { planNotices } from '../domain/subscription/plan-notices.ts';
 import { takePlace } from '../domain/subscription/renewal-places.ts';
 import type { Snapshot } from '../domain/subscription/snapshot.ts';
-import { chargedUntil } from '../domain/subscription/hold.ts';
+import { latestChargeAt } from '../domain/subscription/charge-time.ts';
 import { isBilled, isChargeable } from '../domain/subscription/state.ts';
 import type { ChargeableState, SubscriptionState } from '../domain/subscription/state.ts';
 import { failpoint } from '../runtime/failpoints.ts';
@@ -372,5 +372,5 @@ function isDecided(result: ChargeAttemptResult): boolean {
 function renewalDueAt({ state, opening }: ChargeAttemptInput): number | null {
   const cause = state.openAttempt?.cause;
   if (opening === null || cause?.rule !== 'due_date' || state.testClockId !== null) return null;
-  return chargedUntil(state, cause.dueAt);
+  return latestChargeAt(state, cause.dueAt);
 }

@@ -122,7 +122,7 @@ export interface SubscriptionEventDraft {
     amountMinor: number;
     dueAt: number;
     /** The charge is not made before: `chargeAt`, or later because the notice was late. */
-    chargeFrom: number;
+    chargeFromAt: number;
     /** The page on which the payer cancels without login. The activity that stores the event adds it. */
     cancelUrl?: string;
   };
@@ -359,13 +359,13 @@ function shownNotice(
     chargeAt,
     amountMinor,
     dueAt,
-    chargeFrom,
+    chargeFromAt,
     cancelUrl,
   }: NonNullable<SubscriptionEventDraft['notice']>,
   { at, currency }: SubscriptionEventDraft,
 ) {
-  const held = chargeFrom > chargeAt && { chargeFrom };
-  const noticeOf = { date: chargeAt, ...held, amount: amountMinor, currency };
+  const wait = chargeFromAt > chargeAt && { chargeFrom: chargeFromAt };
+  const noticeOf = { date: chargeAt, ...wait, amount: amountMinor, currency };
   return {
     noticeOf,
     dueAt,

@@ -15,11 +15,11 @@ const LATE = `case when clock_reached_at is null then interval '5 minutes' else 
 const instantAt = (path: string): string =>
   `to_timestamp((${path})::bigint / 1000.0) at time zone 'UTC'`;
 
-/** SQL for the latest instant for which a notice of the next date holds its charge back; null without one. */
-const HELD_UNTIL = `(select max(to_timestamp((told->>'heldUntilAt')::bigint / 1000.0)) at time zone 'UTC'
-  from json_array_elements(state->'told') told where ${instantAt(`told->>'chargeAt'`)} = ${DUE_AT}
-    and (told->>'notice' <> 'subscription.amount_changing'
-      or told->>'amountMinor' = coalesce(state->'owed'->>'amountMinor', state->'terms'->>'amountMinor')))`;
+/** SQL for the instant before which the next charge is not made, because of its notices; null without such a notice. */
+const NEXT_CHARGE_FROM = `(select max(to_timestamp((given->>'chargeFromAt')::bigint / 1000.0)) at time zone 'UTC'
+  from json_array_elements(state->'givenNotices') given where ${instantAt(`given->>'chargeAt'`)} = ${DUE_AT}
+    and (given->>'notice' <> 'subscription.amount_changing'
+      or given->>'amountMinor' = coalesce(state->'owed'->>'amountMinor', state->'terms'->>'amountMinor')))`;
 
 const ENDS_WITH_PERIOD = `coalesce((state->>'cancelAtPeriodEnd')::boolean, false)`;
 
@@ -35,10 +35,10 @@ const NOTICE_EVENTS = `
   select stream_id, type from outbox_event where type in (${NOTICE_TYPES.map((type) => `'${type}'`).join()})`;
 
 /** SQL for the charges that are not made before an instant: of a date, or of the amount to which an edit raised it. */
-const HOLDS = `
+const CHARGES_FROM = `
   select merchant_id, subscription_id, (facts->>'chargeAt')::bigint as charge_at,
     case facts->>'notice' when 'subscription.amount_changing' then (facts->>'amountMinor')::bigint end as raised_to,
-    (array_agg((facts->>'heldUntilAt')::bigint order by version desc))[1] as until
+    (array_agg((facts->>'chargeFromAt')::bigint order by version desc))[1] as until
   from subscription_entry where kind = 'notice_given' and facts->>'notice' <> 'payment_method.expiring'
   group by 1, 2, 3, 4`;
 
@@ -47,14 +47,14 @@ const GIVEN = `
   select merchant_id, subscription_id, notice, charge_at, count(*) as times, max(at) as latest_at,
     max(max(until)) over (partition by merchant_id, subscription_id, charge_at) as until
   from (
-    select *, sum(is_new_date) over (partition by merchant_id, subscription_id order by version) as telling
+    select *, sum(is_new_date) over (partition by merchant_id, subscription_id order by version) as date_number
     from (
       select merchant_id, subscription_id, version, at, facts->>'notice' as notice, facts->>'amountMinor' as amount,
-        facts->>'dueAt' as due_at, (facts->>'chargeAt')::bigint as charge_at, (facts->>'heldUntilAt')::bigint as until,
+        facts->>'dueAt' as due_at, (facts->>'chargeAt')::bigint as charge_at, (facts->>'chargeFromAt')::bigint as until,
         (facts->>'chargeAt' is distinct from lag(facts->>'chargeAt')
           over (partition by merchant_id, subscription_id order by version))::int as is_new_date
-      from subscription_entry where kind = 'notice_given') entry) told
-  group by 1, 2, 3, 4, amount, due_at, telling`;
+      from subscription_entry where kind = 'notice_given') entry) notice
+  group by 1, 2, 3, 4, amount, due_at, date_number`;
 
 /** Invariants 2 (cycles), 4 (remaining cycles), 8 (changes of status, ledger) and 9 (readable states). */
 export const subscriptionChecks: readonly Check[] = [
@@ -70,7 +70,7 @@ export const subscriptionChecks: readonly Check[] = [
       from subscription
       where status in ('TRIALING', 'ACTIVE') and state->>'openAttempt' is null
         and state->'owed'->>'nextRetryAt' is null and not ${ENDS_WITH_PERIOD}
-        and greatest(${DUE_AT}, ${HELD_UNTIL}) < ${OWN_NOW} - (${LATE})`,
+        and greatest(${DUE_AT}, ${NEXT_CHARGE_FROM}) < ${OWN_NOW} - (${LATE})`,
   },
   {
     invariant: 2,
@@ -175,15 +175,15 @@ export const subscriptionChecks: readonly Check[] = [
   },
   {
     invariant: 8,
-    counted: `select count(*) as n from (${HOLDS}) hold`,
+    counted: `select count(*) as n from (${CHARGES_FROM}) charge`,
     wrong: `select format('%s: its charge of %s was made before the notice had its days', a.id,
-        to_timestamp(hold.charge_at / 1000.0)) as wrong
-      from (${HOLDS}) hold
-      join payment_intent i on i.merchant_id = hold.merchant_id and i.subscription_id = hold.subscription_id
+        to_timestamp(charge.charge_at / 1000.0)) as wrong
+      from (${CHARGES_FROM}) charge
+      join payment_intent i on i.merchant_id = charge.merchant_id and i.subscription_id = charge.subscription_id
       join payment_attempt a on a.merchant_id = i.merchant_id and a.intent_id = i.id
-      where a.trigger = 'scheduled' and (a.cause->>'dueAt')::bigint = hold.charge_at
-        and a.amount_minor = coalesce(hold.raised_to, a.amount_minor)
-        and a.created_at < to_timestamp(hold.until / 1000.0)`,
+      where a.trigger = 'scheduled' and (a.cause->>'dueAt')::bigint = charge.charge_at
+        and a.amount_minor = coalesce(charge.raised_to, a.amount_minor)
+        and a.created_at < to_timestamp(charge.until / 1000.0)`,
   },
   {
     invariant: 8,

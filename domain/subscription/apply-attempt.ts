@@ -223,7 +223,9 @@ function paid(
       owed: null,
       openAttempt: null,
       ...(state.raised && owed.amountMinor === state.terms.amountMinor && { raised: undefined }),
-      ...(state.told?.every(({ chargeAt }) => chargeAt !== nextAt) && { told: undefined }),
+      ...(state.givenNotices?.every(({ chargeAt }) => chargeAt !== nextAt) && {
+        givenNotices: undefined,
+      }),
       cooldownUntilAt: status === 'ENDED' ? null : state.cooldownUntilAt,
       // If an edit has moved the charge to an earlier date, the payment does not shorten the time already paid.
       currentPeriodEndAt: Math.max(state.currentPeriodEndAt ?? 0, attempt.paysUntilAt ?? nextAt),

@@ -1,6 +1,6 @@
 import { formatAmount } from '../money.ts';
 import { nextNotice } from './notices.ts';
-import { chargedUntil } from './hold.ts';
+import { latestChargeAt } from './charge-time.ts';
 import { cancelAt, nextAmountMinor, nextDateAt, nextRetryAt, resumeAt } from './state.ts';
 import type { OpenAttempt, SubscriptionState } from './state.ts';
 
@@ -96,7 +96,7 @@ function dueSteps(state: SubscriptionState): DueStep[] {
     const cycle = `charge ${nextCycle(state)}`;
     all.push({
       // A delay of the charge does not move the billing date.
-      at: chargedUntil(state, dueAt),
+      at: latestChargeAt(state, dueAt),
       reason: state.status === 'TRIALING' ? `trial ends, ${cycle}` : cycle,
       step: { do: 'chargeCycle', dueAt },
     });

@@ -5,7 +5,7 @@ import type { Command } from './commands.ts';
 import type { Wait } from './decide.ts';
 import { textOf } from './entries.ts';
 import type { Entry } from './entries.ts';
-import { nextChargeAt } from './hold.ts';
+import { nextChargeAt } from './charge-time.ts';
 import { cancelAt, isDunned, nextAmountMinor, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 import type { Terms } from './terms.ts';

@@ -1,4 +1,4 @@
-import { LATE_MS } from './hold.ts';
+import { LATE_MS } from './charge-time.ts';
 import { formatInstant } from '../calendar.ts';
 import { limitText } from '../card-limits.ts';
 import type { RetryAdvice } from '../declines.ts';
@@ -98,15 +98,15 @@ export function textOf(entry: Entry, { currency }: Pick<Terms, 'currency'>): Ent
 type Notice = Extract<Entry, { kind: 'notice_given' | 'notice_missed' }>;
 
 function noticeText(entry: Notice, currency: string): EntryText {
-  const { kind, notice, chargeAt, amountMinor, dueAt, missedAt = [], heldUntilAt } = entry;
+  const { kind, notice, chargeAt, amountMinor, dueAt, missedAt = [], chargeFromAt } = entry;
   const charge = `${formatAmount(amountMinor, currency)} on ${formatInstant(chargeAt)}`;
   const late = entry.at - dueAt < LATE_MS ? [] : [dueAt];
   const dates = [...missedAt, ...late].map(formatInstant).join(' and ');
   const wasDue = dates === '' ? '' : `; it had been due on ${dates}`;
-  const isHeld = heldUntilAt !== undefined && heldUntilAt > chargeAt;
-  const held = isHeld ? `; it waits until ${formatInstant(heldUntilAt)}` : '';
+  const isLate = chargeFromAt !== undefined && chargeFromAt > chargeAt;
+  const wait = isLate ? `; it waits until ${formatInstant(chargeFromAt)}` : '';
   return kind === 'notice_given'
-    ? { what: `notice given: ${notice}`, why: `next charge: ${charge}${held}${wasDue}` }
+    ? { what: `notice given: ${notice}`, why: `next charge: ${charge}${wait}${wasDue}` }
     : { what: `notice missed: ${notice}`, why: `the charge was due first: ${charge}${wasDue}` };
 }
 

@@ -215,7 +215,7 @@ export const ENTRY = oneKindOf('kind', [
     /** When earlier notices of this kind had been due, in whose place it is given. */
     missedAt: listOf(instant).exactOptional(),
     /** The charge is not made before. */
-    heldUntilAt: instant.exactOptional(),
+    chargeFromAt: instant.exactOptional(),
   }),
   entry(['adopted'], { ...CHARGE_AT_GATEWAY.shape, cycleNumber: positive, dueAt: instant }),
 ]);

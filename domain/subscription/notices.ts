@@ -3,8 +3,8 @@ import type { NoticeType } from '../events.ts';
 import { changed, subscriptionEvent } from './change.ts';
 import type { Change } from './change.ts';
 import type { EntryDraft } from './entries.ts';
-import { heldUntil, isOfRaise, LATE_MS, toldOf } from './hold.ts';
-import type { ChargeAhead } from './hold.ts';
+import { earliestChargeAt, isOfRaise, LATE_MS, givenNoticesOf } from './charge-time.ts';
+import type { ChargeAhead } from './charge-time.ts';
 import { nextAmountMinor, nextDateAt, resumeAt } from './state.ts';
 import type { SubscriptionState } from './state.ts';
 
@@ -21,7 +21,7 @@ export interface PlannedNotice {
   notice: NoticeType;
   dueAt: number;
   /** The charge waits until the notice is so old. Absent: it does not wait. */
-  holdMs?: number;
+  leadMs?: number;
 }
 
 export const isSame = (one: ChargeAhead, other: ChargeAhead): boolean =>
@@ -37,35 +37,35 @@ export function nextNotice(state: SubscriptionState): PlannedNotice | null {
 }
 
 /** What the entry of a notice says of it. */
-export interface DueNotice extends Omit<PlannedNotice, 'holdMs'>, ChargeAhead {
+export interface DueNotice extends Omit<PlannedNotice, 'leadMs'>, ChargeAhead {
   kind: 'notice_given' | 'notice_missed';
   /** When earlier ones had been due, in whose place it is given. */
   missedAt?: number[];
   /** The charge is not made before. Absent: it does not wait. */
-  heldUntilAt?: number;
+  chargeFromAt?: number;
 }
 
-/** More raises of one charge are told only if a merchant edits it again and again. */
+/** Most notices of raised amounts that the state keeps: a merchant may edit one charge again and again. */
 const RAISES_MAX = 20;
 
 /** A notice counts from the instant at which it was due, unless it is late. */
-const fromAt = (dueAt: number, now: number): number => (now - dueAt < LATE_MS ? dueAt : now);
+const countsFromAt = (dueAt: number, now: number): number => (now - dueAt < LATE_MS ? dueAt : now);
 
 /** Returns the notice that is due at `now`. If several of one kind are due, the latest one stands for all. */
 export function dueNotice(state: SubscriptionState, now: number): DueNotice {
   const first = nextNotice(state);
   if (!first || !state.notices) throw new Error(`${state.subscriptionId}: no notice is due`);
   const { chargeAt, amountMinor, pending } = state.notices;
-  const { notice, holdMs } = first;
+  const { notice, leadMs } = first;
   const instants = pending
     .filter((each) => each.notice === notice && each.dueAt <= now)
     .map(({ dueAt }) => dueAt);
   const missedAt = instants.slice(0, -1);
   const dueAt = instants.at(-1) ?? first.dueAt;
-  const earlier = toldOf(state, state.notices, isOfRaise(first));
-  const counted = [...earlier.map((told) => told.fromAt), fromAt(dueAt, now)];
-  const heldUntilAt = holdMs === undefined ? null : Math.min(...counted) + holdMs;
-  const isMissed = now >= Math.max(heldUntil(state, chargeAt), heldUntilAt ?? 0);
+  const earlier = givenNoticesOf(state, state.notices, isOfRaise(first));
+  const counted = [...earlier.map((given) => given.countsFromAt), countsFromAt(dueAt, now)];
+  const chargeFromAt = leadMs === undefined ? null : Math.min(...counted) + leadMs;
+  const isMissed = now >= Math.max(earliestChargeAt(state, chargeAt), chargeFromAt ?? 0);
   return {
     kind: isMissed ? 'notice_missed' : 'notice_given',
     notice,
@@ -73,14 +73,14 @@ export function dueNotice(state: SubscriptionState, now: number): DueNotice {
     amountMinor,
     dueAt,
     ...(missedAt.length > 0 && { missedAt }),
-    ...(heldUntilAt !== null && !isMissed && { heldUntilAt }),
+    ...(chargeFromAt !== null && !isMissed && { chargeFromAt }),
   };
 }
 
 /** Gives a notice of the next charge, or records that the charge came first. */
 export function applyNotice(
   state: SubscriptionState,
-  { kind, notice, chargeAt, amountMinor, dueAt, missedAt, heldUntilAt }: DueNotice,
+  { kind, notice, chargeAt, amountMinor, dueAt, missedAt, chargeFromAt }: DueNotice,
   now: number,
 ): Change {
   const charge = { chargeAt, amountMinor };
@@ -89,8 +89,8 @@ export function applyNotice(
     throw new Error(`${state.subscriptionId}: another charge is the next one`);
   }
   const { notices } = state;
-  const held = heldUntilAt !== undefined && { heldUntilAt };
-  const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...held };
+  const wait = chargeFromAt !== undefined && { chargeFromAt };
+  const facts = { notice, ...charge, dueAt, ...(missedAt && { missedAt }), ...wait };
   const entry: EntryDraft = { at: now, kind, actor: 'schedule', ...facts };
   const isGiven = kind === 'notice_given';
   // The notice of an expiring card is not the notice of the charge.
@@ -102,26 +102,30 @@ export function applyNotice(
         pending: notices.pending.filter((each) => each.notice !== notice || each.dueAt > now),
       },
     }),
-    ...(isOfCharge && toldBy(state, { notice, ...charge, fromAt: fromAt(dueAt, now), ...held })),
+    ...(isOfCharge &&
+      withGiven(state, { notice, ...charge, countsFromAt: countsFromAt(dueAt, now), ...wait })),
   };
   const change = changed(state, patch, entry);
   if (!isGiven) return change;
   const event = subscriptionEvent(notice, change.state, now);
-  const chargeFrom = heldUntil(change.state, chargeAt);
-  return { ...change, events: [{ ...event, notice: { ...charge, dueAt, chargeFrom } }] };
+  const notBefore = earliestChargeAt(change.state, chargeAt);
+  return {
+    ...change,
+    events: [{ ...event, notice: { ...charge, dueAt, chargeFromAt: notBefore } }],
+  };
 }
 
 /** Adds a given notice. Those of other dates no longer count. */
-function toldBy(
-  { told = [], createdAt, remindedYears = 0 }: SubscriptionState,
-  given: NonNullable<SubscriptionState['told']>[number],
-): Pick<SubscriptionState, 'told' | 'remindedYears'> {
+function withGiven(
+  { givenNotices = [], createdAt, remindedYears = 0 }: SubscriptionState,
+  given: NonNullable<SubscriptionState['givenNotices']>[number],
+): Pick<SubscriptionState, 'givenNotices' | 'remindedYears'> {
   const years = fullYears(createdAt, given.chargeAt);
   const isReminder = given.notice === 'subscription.renewal_upcoming' && years > remindedYears;
-  const all = [...told.filter(({ chargeAt }) => chargeAt === given.chargeAt), given];
+  const all = [...givenNotices.filter(({ chargeAt }) => chargeAt === given.chargeAt), given];
   const raises = all.filter(isOfRaise).slice(-RAISES_MAX);
   return {
-    told: [...all.filter((each) => !isOfRaise(each)), ...raises],
+    givenNotices: [...all.filter((each) => !isOfRaise(each)), ...raises],
     ...(isReminder && { remindedYears: years }),
   };
 }

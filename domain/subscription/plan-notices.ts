@@ -2,8 +2,8 @@ import { fullYears } from '../calendar.ts';
 import type { NoticeType } from '../events.ts';
 import { daysOfCycle, ruleFor } from '../notice-rules.ts';
 import type { NoticeRule, NoticeRules } from '../notice-rules.ts';
-import { heldUntil, isOfRaise, toldOf } from './hold.ts';
-import type { ChargeAhead } from './hold.ts';
+import { earliestChargeAt, isOfRaise, givenNoticesOf } from './charge-time.ts';
+import type { ChargeAhead } from './charge-time.ts';
 import { chargeAhead, isSame } from './notices.ts';
 import type { PlannedNotice } from './notices.ts';
 import type { SubscriptionState } from './state.ts';
@@ -105,7 +105,7 @@ export function noticesOf(
 /** A yearly rule has one charge for each full year, of which it may give several notices. */
 function applies(state: SubscriptionState, charge: ChargeAhead, rule: NoticeRule): boolean {
   const years = rule.isYearly ? fullYears(state.createdAt, charge.chargeAt) : Infinity;
-  return years > (state.remindedYears ?? 0) || toldOf(state, charge, false).length > 0;
+  return years > (state.remindedYears ?? 0) || givenNoticesOf(state, charge, false).length > 0;
 }
 
 /** If all its instants are over, a yearly notice is given at once, and so is one for which the charge waits. */
@@ -115,11 +115,11 @@ function ofDate(
   rule: NoticeRule,
   now: number,
 ): PlannedNotice[] {
-  const hold = holdOf(state, rule);
+  const lead = leadOf(state, rule);
   const later = instantsAfter(now, charge, rule);
-  const isNeeded = hold !== null || (rule.isYearly === true && charge.chargeAt > now);
-  const isAtOnce = isNeeded && later.length === 0 && !isTold(state, charge, rule, hold);
-  return (isAtOnce ? [now] : later).map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
+  const isNeeded = lead !== null || (rule.isYearly === true && charge.chargeAt > now);
+  const isAtOnce = isNeeded && later.length === 0 && !isGivenInTime(state, charge, rule, lead);
+  return (isAtOnce ? [now] : later).map((dueAt) => ({ notice: rule.notice, dueAt, ...lead }));
 }
 
 /** If an edit raises the amount after its notice was due, the notice is given at once, and once for each charge. */
@@ -132,33 +132,35 @@ function ofRaise(
   const { raised, terms } = state;
   const { amountMinor, chargeAt } = charge;
   if (!raised || amountMinor !== terms.amountMinor || amountMinor <= raised.fromMinor) return [];
-  const hold = holdOf(state, rule);
+  const lead = leadOf(state, rule);
   const later = instantsAfter(now, charge, rule);
-  const isAhead = hold !== null || heldUntil(state, chargeAt) > now;
+  const isAhead = lead !== null || earliestChargeAt(state, chargeAt) > now;
   const isLate = later.length < rule.daysBefore.length && isAhead;
-  const isAtOnce = isLate && !isTold(state, charge, rule, hold);
+  const isAtOnce = isLate && !isGivenInTime(state, charge, rule, lead);
   const instants = isAtOnce ? [now, ...later] : later;
-  return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...hold }));
+  return instants.map((dueAt) => ({ notice: rule.notice, dueAt, ...lead }));
 }
 
-/** True if the charge was told early enough, or waits for long enough. */
-function isTold(
+/** True if a notice of the charge was given early enough, or the charge waits for it. */
+function isGivenInTime(
   state: SubscriptionState,
   charge: ChargeAhead,
   rule: NoticeRule,
-  hold: { holdMs: number } | null,
+  lead: { leadMs: number } | null,
 ): boolean {
-  const told = toldOf(state, charge, isOfRaise(rule));
-  const [first, last] = [told[0], told.at(-1)];
+  const given = givenNoticesOf(state, charge, isOfRaise(rule));
+  const [first, last] = [given[0], given.at(-1)];
   if (!first || !last) return false;
-  return first.fromAt + (hold?.holdMs ?? 0) <= Math.max(charge.chargeAt, last.heldUntilAt ?? 0);
+  return (
+    first.countsFromAt + (lead?.leadMs ?? 0) <= Math.max(charge.chargeAt, last.chargeFromAt ?? 0)
+  );
 }
 
 const instantsAfter = (now: number, { chargeAt }: ChargeAhead, { daysBefore }: NoticeRule) =>
   daysBefore.map((count) => chargeAt - count * DAY_MS).filter((dueAt) => dueAt > now);
 
 /** Null if the charge does not wait, for example because the notice does not fit into the trial or cycle before it. */
-function holdOf(state: SubscriptionState, rule: NoticeRule): { holdMs: number } | null {
+function leadOf(state: SubscriptionState, rule: NoticeRule): { leadMs: number } | null {
   const { trial } = state.terms;
   const days = Math.min(...rule.daysBefore);
   const isInTrial = trial !== null && endsTrial(state) && !isOfRaise(rule);
@@ -166,5 +168,5 @@ function holdOf(state: SubscriptionState, rule: NoticeRule): { holdMs: number } 
     ? daysOfCycle({ interval: trial.interval, intervalCount: trial.count })
     : Infinity;
   const fits = days < Math.min(trialDays, daysOfCycle(state.terms));
-  return rule.mustPrecede && fits ? { holdMs: days * DAY_MS } : null;
+  return rule.mustPrecede && fits ? { leadMs: days * DAY_MS } : null;
 }

@@ -111,17 +111,17 @@ export const STATE = object({
   /** The notices of the next charge that are not given yet, earliest first. Absent or null: none was planned. */
   notices: object({
     ...CHARGE_AHEAD,
-    pending: listOf(object({ ...PLANNED_NOTICE, holdMs: positive.exactOptional() })),
+    pending: listOf(object({ ...PLANNED_NOTICE, leadMs: positive.exactOptional() })),
   })
     .nullable()
     .optional(),
-  /** The notices that were given of the next charge. `fromAt`: since when each counts. `heldUntilAt`: no charge before. */
-  told: listOf(
+  /** The given notices of the next charge. Each counts from `countsFromAt`. No charge is made before `chargeFromAt`. */
+  givenNotices: listOf(
     object({
       ...CHARGE_AHEAD,
       notice: PLANNED_NOTICE.notice,
-      fromAt: instant,
-      heldUntilAt: instant.exactOptional(),
+      countsFromAt: instant,
+      chargeFromAt: instant.exactOptional(),
     }),
   ).optional(),
   /** How many full years had passed at the latest charge of which a reminder was given. */

@@ -3,7 +3,7 @@ import type { NoticeRules } from '../notice-rules.ts';
 import { calendarAfterPayment } from './apply-attempt.ts';
 import { applyUnpause } from './apply-command.ts';
 import { dateOfCause } from './charge-cause.ts';
-import { chargedUntil, heldUntil } from './hold.ts';
+import { latestChargeAt, earliestChargeAt } from './charge-time.ts';
 import { noticesOf } from './plan-notices.ts';
 import type { PlannedNotice } from './notices.ts';
 import {
@@ -22,8 +22,8 @@ export interface UpcomingCharge {
   /** The due date. For a declined cycle: its next automatic retry; null if none is planned. */
   at: number | null;
   /** The time in which the charge is made, as well as it is known: later than `at` because of a late notice or of jitter. */
-  from: number | null;
-  until: number | null;
+  fromAt: number | null;
+  untilAt: number | null;
   cycleNumber: number;
   amountMinor: number;
   currency: string;
@@ -66,8 +66,8 @@ export function upcomingCharges(
     const after = offset === 1 && !paysRaise ? renewed : { ...renewed, raised: undefined };
     return {
       at,
-      from: isRetry || at === null ? at : heldUntil(state, at),
-      until: isRetry || at === null ? at : chargedUntil(state, at),
+      fromAt: isRetry || at === null ? at : earliestChargeAt(state, at),
+      untilAt: isRetry || at === null ? at : latestChargeAt(state, at),
       cycleNumber,
       amountMinor,
       currency: terms.currency,

@@ -398,7 +398,7 @@ const DAMAGES: Damage[] = [
     damage: `insert into subscription_entry (merchant_id, subscription_id, version, at, status, kind, actor, facts)
       select s.merchant_id, s.id, 900, '2027-01-01', s.status, 'notice_given', 'schedule', json_build_object(
         'notice', 'subscription.renewal_upcoming', 'chargeAt', (a.cause->>'dueAt')::bigint, 'amountMinor', 1,
-        'dueAt', 1, 'heldUntilAt', 4000000000000)
+        'dueAt', 1, 'chargeFromAt', 4000000000000)
       from subscription s join payment_attempt a on a.intent_id = ${SECOND_PAID} where s.id = ${PAYING}`,
     found: [
       /^8: sub_\w+: version 900 follows version \d+$/,

@@ -6,7 +6,7 @@ import type { NoticeRules } from '../../domain/notice-rules.ts';
 import type { NoticeType } from '../../domain/events.ts';
 import { wakeAt } from '../../domain/subscription/decide.ts';
 import { textOf } from '../../domain/subscription/entries.ts';
-import { LATE_MS } from '../../domain/subscription/hold.ts';
+import { LATE_MS } from '../../domain/subscription/charge-time.ts';
 import { stateProblem } from '../../domain/subscription/recorded-state.ts';
 import type { Terms } from '../../domain/subscription/terms.ts';
 import { upcomingCharges } from '../../domain/subscription/upcoming.ts';
@@ -42,7 +42,7 @@ describe('a charge that is not made without notice', () => {
     expect(life.state.latest).toMatchObject({
       kind: 'notice_given',
       chargeAt: at('2027-09-04T00:00:00Z'),
-      heldUntilAt: at('2027-09-11T00:00:00Z'),
+      chargeFromAt: at('2027-09-11T00:00:00Z'),
     });
     expect(textOf(life.state.latest, life.state.terms).why).toBe(
       'next charge: 120.00 USD on 2027-09-04T00:00:00.000Z; it waits until 2027-09-11T00:00:00.000Z',
@@ -50,7 +50,7 @@ describe('a charge that is not made without notice', () => {
     expect([life.nextAt, iso(wakeAt(life.state))]).toEqual(['2027-09-04', '2027-09-11']);
     expect(upcomingCharges(life.state, 1, life.now)[0]).toMatchObject({
       at: at('2027-09-04T00:00:00Z'),
-      until: at('2027-09-11T00:00:00Z'),
+      untilAt: at('2027-09-11T00:00:00Z'),
     });
     // Another card neither repeats the notice nor shortens the wait.
     life.newCard();

@@ -1,5 +1,5 @@
 import { addTrial, cycleAt } from '../../../domain/calendar.ts';
-import { nextChargeAt } from '../../../domain/subscription/hold.ts';
+import { nextChargeAt } from '../../../domain/subscription/charge-time.ts';
 import { nextAmountMinor } from '../../../domain/subscription/state.ts';
 import { cycleAmountMinor, totalAmountMinor } from '../../../domain/subscription/terms.ts';
 import type { Terms } from '../../../domain/subscription/terms.ts';

@@ -3,7 +3,7 @@ import type { SubscriptionView } from '../../../db/repositories/subscriptions/ro
 import type { PortalAction } from '../../../domain/subscription/portal.ts';
 import { allowedActions } from '../../../domain/subscription/portal.ts';
 import type { PortalRight } from '../../../domain/subscription/portal.ts';
-import { nextChargeAt } from '../../../domain/subscription/hold.ts';
+import { nextChargeAt } from '../../../domain/subscription/charge-time.ts';
 import { cancelAt, isBilled, nextAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Language } from '../../../domain/language/language.ts';
 import { cardText } from '../../../domain/language/card-text.ts';

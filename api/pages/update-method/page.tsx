@@ -1,5 +1,5 @@
 import { isSuperseded, needsAuthentication } from '../../../domain/subscription/authentication.ts';
-import { nextChargeAt } from '../../../domain/subscription/hold.ts';
+import { nextChargeAt } from '../../../domain/subscription/charge-time.ts';
 import {
   cancelAt,
   chargesNewMethod,

@@ -261,11 +261,11 @@ export const getUpcomingCharges = route({
     const rules = await loadNoticeRules(db, state.merchantId);
     const charges = upcomingCharges(state, call.query.limit, nowAt, rules, expiresAt);
     return ok({
-      data: charges.map(({ at, from, until, cycleNumber, amountMinor, currency, notices }) => ({
+      data: charges.map(({ at, fromAt, untilAt, cycleNumber, amountMinor, currency, notices }) => ({
         date: at,
-        ...(from === null || until === null || at === until
+        ...(fromAt === null || untilAt === null || at === untilAt
           ? {}
-          : { chargeFrom: from, chargeUntil: until }),
+          : { chargeFrom: fromAt, chargeUntil: untilAt }),
         cycleNumber,
         amount: amountMinor,
         currency,

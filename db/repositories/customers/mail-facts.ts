@@ -2,7 +2,7 @@ import { desc, eq } from 'drizzle-orm';
 import { usableBranding } from '../../../domain/branding.ts';
 import type { Branding } from '../../../domain/branding.ts';
 import type { Locale } from '../../../domain/locales.ts';
-import { nextCharge } from '../../../domain/subscription/hold.ts';
+import { nextCharge } from '../../../domain/subscription/charge-time.ts';
 import { nextAmountMinor } from '../../../domain/subscription/state.ts';
 import type { Db } from '../../client.ts';
 import { consents } from '../../schema/consents.ts';

@@ -17,12 +17,12 @@ export const isOfRaise = ({ notice }: { notice: NoticeType }): boolean =>
   notice === 'subscription.amount_changing';
 
 /** Returns the notices that were given of a charge: with `ofRaise` those of its raised amount, else those of its date. */
-export function toldOf(
-  { told = [] }: Pick<SubscriptionState, 'told'>,
+export function givenNoticesOf(
+  { givenNotices = [] }: Pick<SubscriptionState, 'givenNotices'>,
   charge: ChargeAhead,
   ofRaise: boolean,
 ) {
-  return told.filter(
+  return givenNotices.filter(
     (each) =>
       each.chargeAt === charge.chargeAt &&
       isOfRaise(each) === ofRaise &&
@@ -31,14 +31,14 @@ export function toldOf(
 }
 
 /** Returns when the charge of the calendar date `dueAt` may be made: at this date, or when a late notice had its days. */
-export function heldUntil(state: SubscriptionState, dueAt: number): number {
+export function earliestChargeAt(state: SubscriptionState, dueAt: number): number {
   const { notices } = state;
   const pending = notices?.chargeAt === dueAt ? notices.pending : [];
   const charge = { chargeAt: dueAt, amountMinor: nextAmountMinor(state) };
   const instants = [false, true].flatMap((ofRaise) => {
-    const given = toldOf(state, charge, ofRaise).at(-1)?.heldUntilAt;
+    const given = givenNoticesOf(state, charge, ofRaise).at(-1)?.chargeFromAt;
     const planned = pending.flatMap((each) =>
-      each.holdMs === undefined || isOfRaise(each) !== ofRaise ? [] : each.dueAt + each.holdMs,
+      each.leadMs === undefined || isOfRaise(each) !== ofRaise ? [] : each.dueAt + each.leadMs,
     );
     return given ?? (planned.length > 0 ? Math.min(...planned) : []);
   });
@@ -46,16 +46,16 @@ export function heldUntil(state: SubscriptionState, dueAt: number): number {
 }
 
 /** Returns when the charge of the calendar date `dueAt` is made at the latest, if the workers keep up. */
-export function chargedUntil(state: SubscriptionState, dueAt: number): number {
+export function latestChargeAt(state: SubscriptionState, dueAt: number): number {
   const { jitterMs, jitterFor } = state;
   const delayMs = jitterFor === undefined || jitterFor === dueAt ? jitterMs : 0;
-  return Math.max(dueAt + delayMs, heldUntil(state, dueAt));
+  return Math.max(dueAt + delayMs, earliestChargeAt(state, dueAt));
 }
 
 /** Returns the next charge as a payer should know it, also that of a pause's end; null if none comes. */
 export function nextCharge(state: SubscriptionState): { dueAt: number; at: number } | null {
   const dueAt = nextPaymentAt(state) ?? resumeAt(state);
-  return dueAt === null ? null : { dueAt, at: heldUntil(state, dueAt) };
+  return dueAt === null ? null : { dueAt, at: earliestChargeAt(state, dueAt) };
 }
 
 export function nextChargeAt(state: SubscriptionState): number | null {
