@@ -4,7 +4,7 @@ export type ClientOptions = {
     baseUrl: 'https://pay.example' | (string & {});
 };
 
-export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSubscriptionRenewalUpcomingWebhookRequest | OnSubscriptionTrialEndingWebhookRequest | OnSubscriptionAmountChangingWebhookRequest | OnPaymentMethodExpiringWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest | OnCancellationReceivedWebhookRequest | OnWithdrawalReceivedWebhookRequest;
+export type Webhooks = OnIntentCheckoutOpenedWebhookRequest | OnIntentCreatedWebhookRequest | OnIntentFailedWebhookRequest | OnIntentRefundedWebhookRequest | OnIntentSuccessWebhookRequest | OnIntentRefundFailedWebhookRequest | OnIntentDisputedWebhookRequest | OnIntentFraudWarningWebhookRequest | OnSubscriptionTrialingWebhookRequest | OnSubscriptionCycleChargedWebhookRequest | OnSubscriptionCreatedWebhookRequest | OnSubscriptionCheckoutOpenedWebhookRequest | OnSubscriptionActiveWebhookRequest | OnSubscriptionUnpaidWebhookRequest | OnSubscriptionRetriesExhaustedWebhookRequest | OnSubscriptionPausedWebhookRequest | OnSubscriptionEndedWebhookRequest | OnSubscriptionEditedWebhookRequest | OnSubscriptionCancelScheduledWebhookRequest | OnSubscriptionResumedWebhookRequest | OnSubscriptionRenewalUpcomingWebhookRequest | OnSubscriptionTrialEndingWebhookRequest | OnSubscriptionAmountChangingWebhookRequest | OnPaymentMethodExpiringWebhookRequest | OnSetupMethodSuccessWebhookRequest | OnSetupMethodUpdatedWebhookRequest | OnAccountChargesBlockedWebhookRequest | OnAccountChargesResumedWebhookRequest | OnWebhookFailingWebhookRequest | OnWebhookDeactivatedWebhookRequest | OnCancellationReceivedWebhookRequest | OnWithdrawalReceivedWebhookRequest | OnCustomerPortalRequestedWebhookRequest;
 
 export type ErrorCode = 'bad_request' | 'operation_not_allowed' | 'resource_not_found' | 'payment_outcome_pending' | 'unauthorized' | 'read_only_credential' | 'route_not_found' | 'method_not_allowed' | 'idempotency_key_in_use' | 'cursor_expired' | 'event_expired' | 'idempotency_key_reused' | 'rate_limit_exceeded' | 'internal_server_error' | 'service_unavailable';
 
@@ -34,7 +34,9 @@ export type Event = ({
     eventType: 'webhook.failing' | 'webhook.deactivated';
 } & EndpointEvent) | ({
     eventType: 'cancellation.received' | 'withdrawal.received';
-} & DeclarationEvent);
+} & DeclarationEvent) | ({
+    eventType: 'customer.portal_requested';
+} & CustomerEvent);
 
 /**
  * Details of a payer. Every field is optional and is returned as given.
@@ -880,7 +882,7 @@ export type SimulatedStep = {
     };
 };
 
-export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received';
+export type EventType = 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received' | 'customer.portal_requested';
 
 export type SimulateSubscriptionAnswer = {
     data: Array<SimulatedStep>;
@@ -2259,6 +2261,10 @@ export type GetMerchantSettingsAnswer = {
         withdrawal: string;
     };
     /**
+     * Page on which your payers ask for a link to their own page by e-mail. It exists while an active endpoint takes `customer.portal_requested`, for example `mailto:payer`.
+     */
+    payerPage: string;
+    /**
      * Limits of each API process.
      */
     limits: {
@@ -2363,7 +2369,7 @@ export type IntentEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning';
@@ -2473,7 +2479,7 @@ export type SubscriptionEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring';
@@ -2615,7 +2621,7 @@ export type SetupMethodEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'setup_method.success';
@@ -2650,7 +2656,7 @@ export type MethodUpdatedEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'setup_method.updated';
@@ -2682,7 +2688,7 @@ export type AccountEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'account.charges_blocked' | 'account.charges_resumed';
@@ -2710,7 +2716,7 @@ export type EndpointEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'webhook.failing' | 'webhook.deactivated';
@@ -2746,7 +2752,7 @@ export type DeclarationEvent = {
      */
     eventTime: number;
     /**
-     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, an account at a gateway, an endpoint and a declaration that names no contract.
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
      */
     sequence: number;
     eventType: 'cancellation.received' | 'withdrawal.received';
@@ -2809,6 +2815,38 @@ export type DeclarationEvent = {
          */
         amount: number;
     }>;
+};
+
+export type CustomerEvent = {
+    /**
+     * Id of the event; also the header `webhook-id`.
+     */
+    eventId: string;
+    /**
+     * Time of the event. For a subscription on a test clock: the time of the clock. Epoch milliseconds.
+     */
+    eventTime: number;
+    /**
+     * Number of the event, from 1, counted over all event types of one subscription. An intent or a setup session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an account at a gateway, an endpoint and a declaration that names no contract.
+     */
+    sequence: number;
+    eventType: 'customer.portal_requested';
+    /**
+     * Id of the customer.
+     */
+    customerId: string;
+    /**
+     * Id of the link.
+     */
+    portalId: string;
+    /**
+     * When the link of the e-mail stops working. Epoch milliseconds.
+     */
+    expiresAt: number;
+    /**
+     * Language of the page.
+     */
+    language: 'en' | 'de' | 'fr' | 'es' | 'pt' | 'it' | 'nl' | 'ja' | 'ar';
 };
 
 /**
@@ -5010,7 +5048,7 @@ export type GetEventsData = {
         /**
          * Only events of this type. Several are separated by commas.
          */
-        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received'>;
+        types?: Array<'intent.checkout_opened' | 'intent.created' | 'intent.failed' | 'intent.refunded' | 'intent.success' | 'intent.refund_failed' | 'intent.disputed' | 'intent.fraud_warning' | 'subscription.trialing' | 'subscription.cycle_charged' | 'subscription.created' | 'subscription.checkout_opened' | 'subscription.active' | 'subscription.unpaid' | 'subscription.retries_exhausted' | 'subscription.paused' | 'subscription.ended' | 'subscription.edited' | 'subscription.cancel_scheduled' | 'subscription.resumed' | 'subscription.renewal_upcoming' | 'subscription.trial_ending' | 'subscription.amount_changing' | 'payment_method.expiring' | 'setup_method.success' | 'setup_method.updated' | 'account.charges_blocked' | 'account.charges_resumed' | 'webhook.failing' | 'webhook.deactivated' | 'cancellation.received' | 'withdrawal.received' | 'customer.portal_requested'>;
         /**
          * Only events of this subscription.
          */
@@ -6302,6 +6340,15 @@ export type OnWithdrawalReceivedWebhookPayload = DeclarationEvent;
 export type OnWithdrawalReceivedWebhookRequest = {
     body: OnWithdrawalReceivedWebhookPayload;
     key: 'withdrawal.received';
+    path?: never;
+    query?: never;
+};
+
+export type OnCustomerPortalRequestedWebhookPayload = CustomerEvent;
+
+export type OnCustomerPortalRequestedWebhookRequest = {
+    body: OnCustomerPortalRequestedWebhookPayload;
+    key: 'customer.portal_requested';
     path?: never;
     query?: never;
 };

@@ -59,13 +59,14 @@ export const EVENT_TYPES = [
   ...ACCOUNT_EVENT_TYPES,
   ...ENDPOINT_EVENT_TYPES,
   ...DECLARATION_EVENT_TYPES,
+  'customer.portal_requested',
 ] as const;
 
 export type IntentEventType = (typeof INTENT_EVENT_TYPES)[number];
 export type SubscriptionEventType = (typeof SUBSCRIPTION_EVENT_TYPES)[number];
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** The numbered events of one subscription, payment, setup session, saved method, account, endpoint or declaration. */
+/** The numbered events of one subscription, payment, setup session, saved method, customer, account, endpoint or declaration. */
 export interface StreamRef {
   merchantId: string;
   streamId: string;
@@ -318,9 +319,9 @@ export function endpointEventBody(
   };
 }
 
-/** `facts`: as the list of declarations shows them. */
-export function declarationEventBody(
-  draft: { type: (typeof DECLARATION_EVENT_TYPES)[number]; at: number },
+/** `facts`: as merchants read them. */
+export function plainEventBody(
+  draft: { type: EventType; at: number },
   envelope: EventEnvelope,
   facts: Record<string, unknown>,
 ): Record<string, unknown> {

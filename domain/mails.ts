@@ -15,6 +15,7 @@ export const MAIL_EVENT_TYPES = [
   'subscription.ended',
   'cancellation.received',
   'withdrawal.received',
+  'customer.portal_requested',
 ] as const satisfies readonly EventType[];
 export type MailEventType = (typeof MAIL_EVENT_TYPES)[number];
 

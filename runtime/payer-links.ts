@@ -23,6 +23,12 @@ export interface LinkSettings extends Signer {
   readonly publicUrl: string;
 }
 
+/** The session of a payer's own page. */
+export interface PortalRef {
+  readonly merchantId: string;
+  readonly id: string;
+}
+
 /** A subscription and its payment method. A new payment method gets a new link. */
 export type Updatable = SubscriptionRef & { readonly paymentMethodId: string | null };
 
@@ -132,7 +138,7 @@ export function sessionIdOf(token: string): string {
 /** Returns a signature of 128 bits. The tokens of other hosted pages also have 128 bits or more. */
 function signature(
   { sessionKey }: Signer,
-  use: 'update-method' | 'session',
+  use: 'update-method' | 'session' | 'portal',
   signed: string,
 ): Buffer {
   return createHmac('sha256', sessionKey).update(`${use}:${signed}`).digest().subarray(0, 16);
@@ -154,6 +160,17 @@ export const setupMethodPath = (token: string): string => `/setup/${token}`;
 
 export const portalPath = (token: string): string => `/portal/${token}`;
 
+/** The database has only the hash of the token. */
+export const portalToken = (deps: Signer, { merchantId, id }: PortalRef): string =>
+  tokenFrom(signature(deps, 'portal', `${merchantId}.${id}`));
+
+/** Returns the URL of a payer's own page. */
+export const portalLink = (deps: LinkSettings, portal: PortalRef): string =>
+  deps.publicUrl + portalPath(portalToken(deps, portal));
+
+/** Returns the path on which a merchant's payers ask for that URL by e-mail. Never changes: merchants link to it. */
+export const payerPath = (merchantId: string): string => `/m/${merchantId}`;
+
 export const DECLARATION_PATHS = {
   cancellation: 'cancel',
   withdrawal: 'withdraw',
@@ -169,5 +186,5 @@ export function declarationPath(
   reference?: string,
 ): string {
   const query = reference === undefined ? '' : `?${new URLSearchParams({ reference }).toString()}`;
-  return `/m/${merchantId}/${DECLARATION_PATHS[kind]}${query}`;
+  return `${payerPath(merchantId)}/${DECLARATION_PATHS[kind]}${query}`;
 }

@@ -17,6 +17,7 @@ export interface MailedEvent {
   readonly eventId: string;
   readonly eventType: string;
   readonly eventTime: number;
+  readonly customerId?: string;
   readonly subscriptionId?: string | null;
   readonly intentId?: string | null;
   readonly amount?: number;
@@ -36,6 +37,8 @@ export interface MailedEvent {
   readonly declaredAt?: number;
   readonly language?: Locale;
   readonly outcome?: string;
+  readonly portalId?: string;
+  readonly expiresAt?: number;
 }
 
 export interface Line {
@@ -62,6 +65,7 @@ export interface MailContent {
 export interface MailLinks {
   readonly declare: (kind: DeclarationKind, reference: string) => string;
   readonly updateMethod: () => string;
+  readonly portal: (portalId: string) => string;
 }
 
 interface Composing {
@@ -69,6 +73,7 @@ interface Composing {
   readonly facts: MailFacts;
   readonly language: Language;
   readonly links: MailLinks;
+  readonly nowAt: number;
 }
 
 /** Null: the event is nothing to the payer, or is true no longer. */
@@ -89,6 +94,7 @@ const COMPOSE: Readonly<Record<MailEventType, (mail: Composing) => Composed>> = 
   'payment_method.expiring': notice(({ say }) => say('cardExpiresFirst'), { asksForCard: true }),
   'cancellation.received': declared('cancellation'),
   'withdrawal.received': declared('withdrawal'),
+  'customer.portal_requested': portal,
 };
 
 export function compose(type: MailEventType, mail: Composing): MailContent | null {
@@ -202,5 +208,19 @@ function declared(kind: DeclarationKind) {
       lines: confirmationLines(language, told),
       leave: [],
     };
+  };
+}
+
+/** The link of an e-mail that was late has expired. */
+function portal({ event, facts, language, links, nowAt }: Composing): Composed {
+  const { portalId, expiresAt } = event;
+  invariant(portalId !== undefined && expiresAt !== undefined, 'a link expires');
+  if (expiresAt <= nowAt) return null;
+  const { say, time } = language;
+  return {
+    title: say('portalTitle', { name: facts.merchantName }),
+    texts: [say('portalMail', { time: time(expiresAt) })],
+    action: { text: say('continue'), url: links.portal(portalId) },
+    leave: [],
   };
 }

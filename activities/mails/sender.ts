@@ -5,7 +5,7 @@ import type { MailFacts } from '../../db/repositories/customers/mail-facts.ts';
 import type { DeclarationKind } from '../../domain/declaration.ts';
 import { languageOf } from '../../domain/language/language.ts';
 import { isMailed } from '../../domain/mails.ts';
-import { declarationPath, updateMethodLink } from '../../runtime/payer-links.ts';
+import { declarationPath, portalLink, updateMethodLink } from '../../runtime/payer-links.ts';
 import type { LinkSettings } from '../../runtime/payer-links.ts';
 import { within } from '../../runtime/time-limit.ts';
 import { beginningOf, resultOf } from '../webhooks/sender.ts';
@@ -113,8 +113,9 @@ function messageOf({ event, facts, from, links, merchantId }: Message) {
     return `in test mode only addresses at ${domainOf(from)} get e-mails`;
   }
   const language = languageOf(event.language ?? facts.locale ?? 'en');
+  const nowAt = Date.now();
   const pages = pagesOf(links, merchantId, event, facts);
-  const content = compose(eventType, { event, facts, language, links: pages });
+  const content = compose(eventType, { event, facts, language, links: pages, nowAt });
   if (content === null) return 'nothing that the payer must know';
   return {
     messageId: `<${eventId}@${domainOf(from)}>`,
@@ -143,6 +144,7 @@ function pagesOf(
     declare: (kind: DeclarationKind, reference: string) =>
       links.publicUrl + declarationPath(kind, merchantId, reference),
     updateMethod: () => updateMethodLink(links, updatable, Date.now()),
+    portal: (id: string) => portalLink(links, { merchantId, id }),
   };
 }
 

@@ -8,6 +8,7 @@ import { declarationRoutes } from '../pages/declaration/routes.ts';
 import { linkPageRoutes } from '../pages/link/page.tsx';
 import { paymentPageRoutes } from '../pages/payment/page.tsx';
 import { setupMethodPageRoutes } from '../pages/setup-method/page.tsx';
+import { portalRequestRoutes } from '../pages/portal/request.tsx';
 import { portalRoutes } from '../pages/portal/routes.ts';
 import { createPageLimits } from '../pages/shared/limits.ts';
 import { pageErrors, refuseEmbedding } from '../pages/shared/page.tsx';
@@ -199,6 +200,7 @@ export function createRouters(
   linkPageRoutes(routes);
   declarationRoutes(routes);
   portalRoutes(routes);
+  portalRequestRoutes(routes);
 
   const merchants: ApiRouter = new Router({ sensitive: true });
   const callLimits = createLimits(deps);

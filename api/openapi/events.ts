@@ -9,6 +9,7 @@ import {
   SUBSCRIPTION_EVENT_TYPES,
 } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
+import { LOCALES } from '../../domain/locales.ts';
 import { DEACTIVATION_REASONS } from '../../domain/delivery-schedule.ts';
 import { customerDetails } from '../fields.ts';
 import {
@@ -86,6 +87,9 @@ const EVENTS: Readonly<Record<EventType, string>> = {
     'A payer declared a cancellation on your page without login. Its `outcome` says whether the subscription ends.',
   'withdrawal.received':
     'A payer declared a withdrawal on your page without login. Nothing was refunded: `refunds` has what was paid.',
+  'customer.portal_requested':
+    'A payer asked, on your page, for a link to their own page by e-mail. Without the endpoint `mailto:payer`, make one by ' +
+    '`POST /customer/portal` and send it to the address that you have of this customer.',
   'setup_method.updated':
     'The card network changed the card of a saved payment method, or the gateway removed the payment method.',
 };
@@ -113,7 +117,7 @@ const head = {
     .meta({
       description:
         'Number of the event, from 1, counted over all event types of one subscription. An intent or a setup ' +
-        'session without a subscription has a count of its own, and so have the changes of a payment method, an ' +
+        'session without a subscription has a count of its own, and so have the changes of a payment method, a customer, an ' +
         'account at a gateway, an endpoint and a declaration that names no contract.',
     }),
 };
@@ -295,12 +299,22 @@ const DeclarationEvent = z.object({
   ...declarationFields,
 });
 
+const CustomerEvent = z.object({
+  ...head,
+  eventType: z.literal('customer.portal_requested'),
+  customerId: id('cus', 'customer'),
+  portalId: id('prt', 'link'),
+  expiresAt: epochMs('When the link of the e-mail stops working.'),
+  language: z.enum(LOCALES).meta({ description: 'Language of the page.' }),
+});
+
 const DECLARATION = DeclarationEvent.meta({ id: 'DeclarationEvent', ...EXTENSION });
 
 const SUBSCRIPTION_EVENT = SubscriptionEvent.meta({ id: 'SubscriptionEvent' });
 const EVENT_BODIES = {
   cancellation: DECLARATION,
   withdrawal: DECLARATION,
+  customer: CustomerEvent.meta({ id: 'CustomerEvent', ...EXTENSION }),
   account: AccountEvent.meta({ id: 'AccountEvent', ...EXTENSION }),
   webhook: EndpointEvent.meta({ id: 'EndpointEvent', ...EXTENSION }),
   intent: IntentEvent.meta({ id: 'IntentEvent' }),

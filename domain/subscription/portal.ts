@@ -7,6 +7,9 @@ export const PORTAL_RIGHTS = ['card', 'cancel', 'pause'] as const;
 export type PortalRight = (typeof PORTAL_RIGHTS)[number];
 export const DEFAULT_PORTAL: readonly PortalRight[] = ['card'];
 
+/** The time in ms for which a link to a payer's own page works. */
+export const PORTAL_LINK_MS = 3_600_000;
+
 /** `keep` withdraws a planned cancellation; `resume` ends a pause. */
 export const PORTAL_ACTIONS = ['cancel', 'keep', 'pause', 'resume'] as const;
 export type PortalAction = (typeof PORTAL_ACTIONS)[number];

@@ -14,7 +14,7 @@ import { recordMethodChange } from '../../db/repositories/customers/payment-meth
 import type { TestEnvironment } from '../support/test-environment.ts';
 import { readUpdateToken } from '../../runtime/payer-links.ts';
 import { LINKS } from '../support/links.ts';
-import { declare } from '../../tools/scripts/client/declare.ts';
+import { askForPortal, declare } from '../../tools/scripts/client/declare.ts';
 import { payOnPage } from '../../tools/scripts/client/payer.ts';
 import type { Shop } from '../support/shop.ts';
 
@@ -229,12 +229,14 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
   await disputeAndCardUpdate(env, String(xIntentId));
   await accountRefusals(env, String(xIntentId));
   await endpointFailures(env, shop);
-  const { declarationPages } = await merchant.get<{ declarationPages: Record<string, string> }>(
-    '/merchant/settings',
-  );
+  const { declarationPages, payerPage } = await merchant.get<{
+    declarationPages: Record<string, string>;
+    payerPage: string;
+  }>('/merchant/settings');
   const payer = { ...CUSTOMER.customerDetails, reference: inTrial };
   await declare(String(declarationPages['cancellation']), payer);
   await declare(String(declarationPages['withdrawal']), payer);
+  await askForPortal(payerPage, payer.email);
   const events = await firstOfEachType(shop);
   const unpaid = events.find((event) => event['eventType'] === 'subscription.unpaid');
   const link = new URL(String(unpaid?.['updatePaymentMethodLink']));
@@ -244,10 +246,14 @@ test('the event examples in the OpenAPI document equal the bodies that a receive
     merchantId,
     subscriptionId,
   });
-  // A setup session and a saved method have no test clock, so their events have the real time.
+  // A setup session, a saved method and a customer have no test clock, so their events have the real time.
   const examples: Event[] = withFixedIds(events).map((event) => ({
     ...event,
     ...(String(event['eventType']).startsWith('setup_method.') && { eventTime: NOW }),
+    ...(event['eventType'] === 'customer.portal_requested' && {
+      eventTime: NOW,
+      expiresAt: NOW + 3_600_000,
+    }),
     ...('declaredAt' in event && { declaredAt: NOW }),
   }));
   const byType = Object.fromEntries(examples.map((event) => [event['eventType'], event]));

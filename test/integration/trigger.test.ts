@@ -29,6 +29,7 @@ const TYPES = [
   'setup_method.success',
   'cancellation.received',
   'withdrawal.received',
+  'customer.portal_requested',
   'webhook.deactivated',
 ] as const;
 

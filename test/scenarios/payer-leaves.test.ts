@@ -2,7 +2,7 @@ import { afterAll, expect } from 'vitest';
 import { changeSettings } from '../../db/repositories/merchants/settings.ts';
 import { openPage, submitForm } from '../../tools/scripts/client/browser.ts';
 import type { Page } from '../../tools/scripts/client/browser.ts';
-import { declare } from '../../tools/scripts/client/declare.ts';
+import { askForPortal, declare } from '../../tools/scripts/client/declare.ts';
 import { PAYING_CARD, payOn, payOnPage } from '../../tools/scripts/client/payer.ts';
 import { MAIL_ENDPOINT, MAIL_EVENT_TYPES } from '../../domain/mails.ts';
 import { onDevServerWith } from '../support/environment.ts';
@@ -119,10 +119,16 @@ test('a payer joins, is told of the renewal, changes the card, leaves and keeps 
   const changePage = expiring?.lines[5]?.replace(LINKS.publicUrl, shop.url) ?? '';
   expect((await openPage(changePage)).title).toBe('Change your card');
 
-  // The own page leads to the page for another card
-  const { customerId } = await subscription.read();
-  const { url } = await shop.merchant.post<{ url: string }>('/customer/portal', { customerId });
-  const opening = await openPage(url);
+  // A link to the own page comes by e-mail, and leads to the page for another card
+  const asked = await askForPortal(`${shop.url}/m/${merchantId}`, 'ADA@Example.com');
+  expect(asked.title).toBe('Your subscriptions with Test merchant');
+  const [sent] = await mail(1);
+  expect(sent?.subject).toBe('[TEST] Your subscriptions with Test merchant · Test merchant');
+  expect(sent?.lines[2]).toMatch(
+    /^The link opens your page in one browser only, until \d\d:\d\d \(UTC\)\. If you did not ask for it, ignore this e-mail\.$/,
+  );
+  expect(sent?.lines[4]).toBe('Continue:');
+  const opening = await openPage(sent?.lines[5]?.replace(LINKS.publicUrl, shop.url) ?? '');
   const [button] = opening.forms;
   if (!button) throw new Error('no button');
   const portal = await submitForm(opening, button, {});

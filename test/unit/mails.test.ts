@@ -35,6 +35,7 @@ const FACTS: MailFacts = {
 const LINKS = {
   declare: (kind: string, reference: string) => `https://pay.example/${kind}/${reference}`,
   updateMethod: () => 'https://pay.example/update',
+  portal: (id: string) => `https://pay.example/portal/${id}`,
 };
 
 /** The facts at the time of the event: the next payment is the one that a notice tells of. */
@@ -50,7 +51,9 @@ function mailOf(
   facts: MailFacts = factsOf(EVENTS[type]),
 ) {
   const language = languageOf(locale);
-  const content = compose(type, { event: EVENTS[type], facts, language, links: LINKS });
+  const event = EVENTS[type];
+  const nowAt = event.eventTime;
+  const content = compose(type, { event, facts, language, links: LINKS, nowAt });
   if (content === null) return null;
   const { merchantName, branding, isTest } = facts;
   return { ...renderMail({ language, merchantName, branding, isTest, content }), content };
@@ -133,6 +136,15 @@ describe('the e-mail of an event', () => {
         'Number of this confirmation: dcl_0002sSOLu0000000000002',
       ],
     ],
+    [
+      'customer.portal_requested',
+      [
+        'Your subscriptions with Tea House',
+        'The link opens your page in one browser only, until 13:00 (UTC). If you did not ask for it, ignore this e-mail.',
+        'Continue:',
+        'https://pay.example/portal/prt_0002sSOLu0000000000001',
+      ],
+    ],
   ])('of %s says what the payer needs to know', (type, words) => {
     expect(wordsOf(type)).toEqual(words);
   });
@@ -172,20 +184,26 @@ describe('the e-mail of an event', () => {
   it('is none for a decline that the payer saw on a hosted page', () => {
     const { updatePaymentMethodLink: _, ...event } = EVENTS['intent.failed'];
     const language = languageOf('en');
-    expect(compose('intent.failed', { event, facts: FACTS, language, links: LINKS })).toBeNull();
+    const mail = { event, facts: FACTS, language, links: LINKS, nowAt: event.eventTime };
+    expect(compose('intent.failed', mail)).toBeNull();
   });
 
-  it('is none if it is true no longer when it is sent: the amount was paid, the date has moved', () => {
+  it('is none if it is true no longer when it is sent: paid, moved to another date, the link has expired', () => {
     expect(mailOf('intent.failed', 'en', { ...FACTS, owedIntentId: null })).toBeNull();
     expect(mailOf('subscription.renewal_upcoming', 'en', FACTS)).toBeNull();
     expect(mailOf('payment_method.expiring', 'en', { ...FACTS, next: null })).toBeNull();
     expect(mailOf('subscription.trialing', 'en', { ...FACTS, next: null })).toBeNull();
+    const event = EVENTS['customer.portal_requested'];
+    const nowAt = event.expiresAt ?? 0;
+    const late = { event, facts: FACTS, language: languageOf('en'), links: LINKS, nowAt };
+    expect(compose('customer.portal_requested', late)).toBeNull();
   });
 
   it('of a payment without a subscription offers to withdraw, and not to cancel', () => {
     const event = { ...EVENTS['intent.success'], subscriptionId: null };
     const language = languageOf('en');
-    const mail = compose('intent.success', { event, facts: FACTS, language, links: LINKS });
+    const told = { event, facts: FACTS, language, links: LINKS, nowAt: event.eventTime };
+    const mail = compose('intent.success', told);
     expect(mail?.leave).toEqual([
       {
         text: 'Withdraw from contract here',

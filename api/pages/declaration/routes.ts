@@ -4,15 +4,15 @@ import {
 } from '../../../db/repositories/customers/declarations.ts';
 import type { DeclarationRow } from '../../../db/repositories/customers/declarations.ts';
 import { hashToken } from '../../../db/repositories/checkouts/sessions.ts';
-import { findMerchant } from '../../../db/repositories/merchants/merchants.ts';
 import type { DeclarationKind } from '../../../domain/declaration.ts';
-import { isId, isToken, newId, randomToken, tokenFrom } from '../../../domain/ids.ts';
+import { isToken, newId, randomToken, tokenFrom } from '../../../domain/ids.ts';
 import { DECLARATION_PATHS, declarationPath } from '../../../runtime/payer-links.ts';
 import { pathParam } from '../../http/request.ts';
 import type { Context, PageMerchant } from '../../http/request.ts';
 import { foreignFormPage, unknownPage } from '../shared/card-page.tsx';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
 import { formToken, isOwnForm, readForm, sign } from '../shared/own-requests.ts';
+import { merchantOpener } from '../shared/merchant-page.ts';
 import { asError, languageFor, notice, seeOther, sendPage } from '../shared/page.tsx';
 import type { Page } from '../shared/page.tsx';
 import type { Language } from '../../../domain/language/language.ts';
@@ -28,15 +28,7 @@ const KINDS = Object.keys(DECLARATION_PATHS) as DeclarationKind[];
 export function declarationRoutes({ router, deps, limits }: PageRoutes): void {
   const { db, random, sessionKey } = deps;
 
-  const open = async (ctx: Context) => {
-    const id = pathParam(ctx, 'merchant');
-    const merchant = await limits.lookUp(ctx, async () =>
-      isId('mer', id) ? findMerchant(db, id) : null,
-    );
-    if (merchant === null) sendPage(deps, ctx, unknownPage(languageFor(ctx)));
-    else ctx.state.pageMerchant = merchant;
-    return merchant;
-  };
+  const open = merchantOpener({ deps, limits });
 
   const propsOf = (
     ctx: Context,

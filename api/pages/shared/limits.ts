@@ -13,7 +13,7 @@ const OPENINGS_PER_10_MINUTES = 30;
 /** Look-ups after a return from the bank per merchant, client address and 10 minutes. */
 const LOOK_UPS_PER_10_MINUTES = 30;
 
-/** Declarations per merchant, client address and hour. */
+/** Declarations and requests for a link per merchant, client address and hour. */
 const DECLARATIONS_PER_HOUR = 20;
 
 /** Requests for unknown pages per client address and minute. */

@@ -1,15 +1,13 @@
 import { z } from 'zod';
 import { findCustomer } from '../../../db/repositories/customers/customers.ts';
 import { insertPortalSession } from '../../../db/repositories/customers/portal-sessions.ts';
-import { newId, randomToken } from '../../../domain/ids.ts';
-import { hashToken } from '../../../db/repositories/checkouts/sessions.ts';
-import { portalPath } from '../../../runtime/payer-links.ts';
+import { newId } from '../../../domain/ids.ts';
+import { PORTAL_LINK_MS } from '../../../domain/subscription/portal.ts';
+import { portalLink, portalToken } from '../../../runtime/payer-links.ts';
 import { epochMs, url } from '../../answer-fields.ts';
 import { httpUrl, idText, optional } from '../../fields.ts';
 import { found, ok } from '../../http/request.ts';
 import { route } from '../../http/route.ts';
-
-const LIFETIME_MS = 3_600_000;
 
 export const createPortalLink = route({
   operationId: 'createPortalLink',
@@ -48,20 +46,19 @@ export const createPortalLink = route({
     },
   },
   refusals: ['resource_not_found'],
-  handle: async ({ merchant, body: { customerId, returnUrl } }, { db, now, random, publicUrl }) => {
+  handle: async ({ merchant, body: { customerId, returnUrl } }, deps) => {
+    const { db, now, random } = deps;
     found(await findCustomer(db, merchant.id, customerId), 'customer');
     const createdAt = now();
-    const token = randomToken(random);
-    const expiresAt = createdAt + LIFETIME_MS;
-    await insertPortalSession(db, {
-      merchantId: merchant.id,
-      id: newId('prt', createdAt, random),
+    const expiresAt = createdAt + PORTAL_LINK_MS;
+    const portal = { merchantId: merchant.id, id: newId('prt', createdAt, random) };
+    await insertPortalSession(db, portalToken(deps, portal), {
+      ...portal,
       customerId,
-      tokenHash: hashToken(token),
       returnUrl: returnUrl ?? null,
       createdAt,
       expiresAt,
     });
-    return ok({ url: publicUrl + portalPath(token), expiresAt });
+    return ok({ url: portalLink(deps, portal), expiresAt });
   },
 });

@@ -9,7 +9,7 @@ import { DEFAULT_NOTICE_RULES } from '../../../domain/notice-rules.ts';
 import { PAYMENT_METHOD_KINDS } from '../../../domain/payment-method.ts';
 import { DEFAULT_PORTAL, PORTAL_RIGHTS } from '../../../domain/subscription/portal.ts';
 import { AFTER_EXHAUSTED, UNPAID_FROM } from '../../../domain/retry-plan.ts';
-import { declarationPath } from '../../../runtime/payer-links.ts';
+import { declarationPath, payerPath } from '../../../runtime/payer-links.ts';
 import { count, paymentMethodKind, url } from '../../answer-fields.ts';
 import type { RateLimits } from '../../deps.ts';
 import { ok } from '../../http/request.ts';
@@ -104,6 +104,10 @@ export const getMerchantSettings = route({
           withdrawal: url('Where your payers withdraw.'),
         })
         .meta({ description: 'Pages without login, to which you link from your site.' }),
+      payerPage: url(
+        'Page on which your payers ask for a link to their own page by e-mail. It exists while an active endpoint takes ' +
+          '`customer.portal_requested`, for example `mailto:payer`.',
+      ),
       limits: z
         .object({
           windowSeconds: count('Length of the window in which requests are counted.'),
@@ -135,6 +139,7 @@ export const getMerchantSettings = route({
           cancellation: 'https://pay.example/m/mer_0002sSOLuA3bC5dE7fG9hJ1k/cancel',
           withdrawal: 'https://pay.example/m/mer_0002sSOLuA3bC5dE7fG9hJ1k/withdraw',
         },
+        payerPage: 'https://pay.example/m/mer_0002sSOLuA3bC5dE7fG9hJ1k',
         limits: { windowSeconds: 1, requests: 100, readsOfOneSubscription: 10 },
       },
     },
@@ -146,6 +151,7 @@ export const getMerchantSettings = route({
         cancellation: publicUrl + declarationPath('cancellation', merchant.id),
         withdrawal: publicUrl + declarationPath('withdrawal', merchant.id),
       },
+      payerPage: publicUrl + payerPath(merchant.id),
     }),
 });
 

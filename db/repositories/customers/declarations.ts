@@ -1,7 +1,7 @@
 import { and, asc, isNull, lt, sql } from 'drizzle-orm';
 import { isWithdrawable, WITHDRAWAL_DAYS } from '../../../domain/declaration.ts';
 import type { DeclarationOutcome } from '../../../domain/declaration.ts';
-import { declarationEventBody } from '../../../domain/events.ts';
+import { plainEventBody } from '../../../domain/events.ts';
 import type { StreamRef } from '../../../domain/events.ts';
 import type { Db } from '../../client.ts';
 import { declarations } from '../../schema/declarations.ts';
@@ -104,7 +104,7 @@ async function settle(
     {
       type: draft.type,
       occurredAt: draft.at,
-      body: (envelope) => declarationEventBody(draft, envelope, shownDeclaration(settled)),
+      body: (envelope) => plainEventBody(draft, envelope, shownDeclaration(settled)),
     },
   ]);
   return stream;

@@ -31,6 +31,7 @@ export interface MailFacts {
 
 interface MailSubject {
   readonly merchantId: string;
+  readonly customerId?: string | null | undefined;
   readonly subscriptionId?: string | null | undefined;
   readonly intentId?: string | null | undefined;
 }
@@ -57,9 +58,11 @@ export async function readMailFacts(db: Db, subject: MailSubject): Promise<MailF
   const sold = subscription ?? intent;
   const state = subscription?.state ?? null;
   const next = state && nextCharge(state);
+  const customerId = sold?.customerId ?? subject.customerId ?? null;
   const payer =
-    sold &&
-    (await readPayer(db, { merchantId, customerId: sold.customerId, subscriptionId, intentId }));
+    customerId === null
+      ? null
+      : await readPayer(db, { merchantId, customerId, subscriptionId, intentId });
   return {
     merchantName: row.name,
     isTest: row.mode === 'test',

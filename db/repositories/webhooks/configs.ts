@@ -1,4 +1,4 @@
-import { and, asc, eq, getColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
+import { and, arrayContains, asc, eq, getColumns, gt, isNull, notExists, sql } from 'drizzle-orm';
 import type { SQL } from 'drizzle-orm';
 import type { PgUpdateSetSource } from 'drizzle-orm/pg-core';
 import { FAILING_LIMIT_MS, warningsAfter } from '../../../domain/delivery-schedule.ts';
@@ -56,6 +56,14 @@ export async function createWebhookConfig(
     .insert(webhookConfigs)
     .values({ ...rest, id: configId, isActive: true, createdAt: at, updatedAt: at });
   return null;
+}
+
+/** True if an active endpoint of the merchant takes events of this type. */
+export async function isEventTaken(db: Db, merchantId: string, type: EventType): Promise<boolean> {
+  const { eventTypes, deletedAt } = webhookConfigs;
+  const isActive = hasValues(webhookConfigs, { merchantId, isActive: true });
+  const takes = and(isActive, isNull(deletedAt), arrayContains(eventTypes, [type]));
+  return (await db.$count(webhookConfigs, takes)) > 0;
 }
 
 /** Most missed events that are counted. */

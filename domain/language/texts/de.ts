@@ -256,6 +256,10 @@ export const de: Texts = {
 
   portalTitle: 'Ihre Abonnements bei {name}',
   portalOpensHere: 'Die Seite öffnet sich nur in diesem Browser, bis {time}.',
+  portalByMail:
+    'Geben Sie die E-Mail-Adresse ein, die {name} von Ihnen hat. Sie erhalten einen Link zu Ihren Abonnements und Belegen.',
+  portalMailed:
+    'Wenn {name} diese Adresse kennt, kommt in wenigen Minuten eine E-Mail mit dem Link.',
   noSubscription: 'Es gibt kein Abonnement.',
   yourPayments: 'Ihre Zahlungen',
   cancelSubscription: 'Abonnement kündigen',
@@ -273,6 +277,8 @@ export const de: Texts = {
   priceChanges: 'Der Preis Ihres Abonnements ändert sich',
   cardExpiresFirst: 'Ihre Karte läuft vor der nächsten Zahlung ab',
   keepMail: '{name} hat diese Erklärung erhalten. Bewahren Sie diese E-Mail als Bestätigung auf.',
+  portalMail:
+    'Der Link öffnet Ihre Seite nur in einem Browser, bis {time}. Wenn Sie ihn nicht angefordert haben, ignorieren Sie diese E-Mail.',
   whyMail:
     'Sie erhalten diese E-Mail, weil Sie bei {name} bezahlt oder ein Abonnement abgeschlossen haben.',
 };

@@ -257,6 +257,9 @@ export const en = {
   // Payer's own page
   portalTitle: 'Your subscriptions with {name}',
   portalOpensHere: 'The page opens in this browser only, until {time}.',
+  portalByMail:
+    'Enter the e-mail address that {name} has of you. You get a link to your subscriptions and receipts.',
+  portalMailed: 'If {name} knows this address, an e-mail with the link arrives in a few minutes.',
   noSubscription: 'There is no subscription.',
   yourPayments: 'Your payments',
   cancelSubscription: 'Cancel subscription',
@@ -274,6 +277,8 @@ export const en = {
   priceChanges: 'The price of your subscription changes',
   cardExpiresFirst: 'Your card expires before the next payment',
   keepMail: '{name} received this declaration. Keep this e-mail as your confirmation.',
+  portalMail:
+    'The link opens your page in one browser only, until {time}. If you did not ask for it, ignore this e-mail.',
   whyMail: 'You receive this e-mail because you paid {name} or subscribed with them.',
 } as const;
 

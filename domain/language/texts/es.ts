@@ -249,6 +249,9 @@ export const es: Texts = {
 
   portalTitle: 'Sus suscripciones en {name}',
   portalOpensHere: 'La página se abre solo en este navegador, hasta las {time}.',
+  portalByMail:
+    'Escriba la dirección de correo que {name} tiene de usted. Recibirá un enlace a sus suscripciones y recibos.',
+  portalMailed: 'Si {name} conoce esta dirección, en unos minutos llegará un correo con el enlace.',
   noSubscription: 'No hay ninguna suscripción.',
   yourPayments: 'Sus pagos',
   cancelSubscription: 'Cancelar la suscripción',
@@ -265,5 +268,7 @@ export const es: Texts = {
   priceChanges: 'El precio de su suscripción cambia',
   cardExpiresFirst: 'Su tarjeta caduca antes del próximo pago',
   keepMail: '{name} ha recibido esta declaración. Guarde este correo como confirmación.',
+  portalMail:
+    'El enlace abre su página en un solo navegador, hasta las {time}. Si no lo ha pedido, ignore este correo.',
   whyMail: 'Recibe este correo por su pago o su suscripción con {name}.',
 };

@@ -253,6 +253,10 @@ export const fr: Texts = {
 
   portalTitle: 'Vos abonnements chez {name}',
   portalOpensHere: 'La page ne s’ouvre que dans ce navigateur, jusqu’à {time}.',
+  portalByMail:
+    'Saisissez l’adresse e-mail que {name} a de vous. Vous recevrez un lien vers vos abonnements et vos reçus.',
+  portalMailed:
+    'Si {name} connaît cette adresse, un e-mail avec le lien arrivera dans quelques minutes.',
   noSubscription: 'Il n’y a pas d’abonnement.',
   yourPayments: 'Vos paiements',
   cancelSubscription: 'Résilier l’abonnement',
@@ -270,6 +274,8 @@ export const fr: Texts = {
   priceChanges: 'Le prix de votre abonnement change',
   cardExpiresFirst: 'Votre carte expire avant le prochain paiement',
   keepMail: '{name} a reçu cette déclaration. Conservez cet e-mail comme confirmation.',
+  portalMail:
+    'Le lien n’ouvre votre page que dans un seul navigateur, jusqu’à {time}. Si vous ne l’avez pas demandé, ignorez cet e-mail.',
   whyMail:
     'Vous recevez cet e-mail en raison de votre paiement ou de votre abonnement auprès de {name}.',
 };

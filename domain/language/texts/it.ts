@@ -250,6 +250,10 @@ export const it: Texts = {
 
   portalTitle: 'I Suoi abbonamenti con {name}',
   portalOpensHere: 'La pagina si apre solo in questo browser, fino alle {time}.',
+  portalByMail:
+    'Inserisca l’indirizzo e-mail che {name} ha di Lei. Riceverà un link ai Suoi abbonamenti e alle ricevute.',
+  portalMailed:
+    'Se {name} conosce questo indirizzo, tra pochi minuti arriverà un’e-mail con il link.',
   noSubscription: 'Non c’è alcun abbonamento.',
   yourPayments: 'I Suoi pagamenti',
   cancelSubscription: 'Disdire l’abbonamento',
@@ -266,5 +270,7 @@ export const it: Texts = {
   priceChanges: 'Il prezzo del Suo abbonamento cambia',
   cardExpiresFirst: 'La Sua carta scade prima del prossimo pagamento',
   keepMail: '{name} ha ricevuto questa dichiarazione. Conservi questa e-mail come conferma.',
+  portalMail:
+    'Il link apre la Sua pagina in un solo browser, fino alle {time}. Se non l’ha richiesto, ignori questa e-mail.',
   whyMail: 'Riceve questa e-mail per il Suo pagamento o il Suo abbonamento con {name}.',
 };

@@ -249,6 +249,10 @@ export const ja: Texts = {
 
   portalTitle: '{name}の定期購入',
   portalOpensHere: 'このページは、このブラウザでのみ{time}まで開けます。',
+  portalByMail:
+    '{name}に登録されているメールアドレスを入力してください。定期購入と領収書のページへのリンクをお送りします。',
+  portalMailed:
+    'このアドレスが{name}に登録されていれば、数分以内にリンクを記載したメールが届きます。',
   noSubscription: '定期購入はありません。',
   yourPayments: 'お支払いの履歴',
   cancelSubscription: '定期購入を解約する',
@@ -265,5 +269,7 @@ export const ja: Texts = {
   priceChanges: '定期購入の料金が変わります',
   cardExpiresFirst: '次回のお支払いの前にカードの有効期限が切れます',
   keepMail: '{name}はこのお申し出を受け取りました。このメールを確認書として保管してください。',
+  portalMail:
+    'リンクは一つのブラウザでのみ、{time}まで開けます。お心当たりがない場合は、このメールを無視してください。',
   whyMail: 'このメールは、{name}でのお支払いまたは定期購入についてお送りしています。',
 };

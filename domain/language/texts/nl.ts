@@ -253,6 +253,9 @@ export const nl: Texts = {
 
   portalTitle: 'Uw abonnementen bij {name}',
   portalOpensHere: 'De pagina opent alleen in deze browser, tot {time}.',
+  portalByMail:
+    'Vul het e-mailadres in dat {name} van u heeft. U krijgt een link naar uw abonnementen en betaalbewijzen.',
+  portalMailed: 'Als {name} dit adres kent, komt er binnen enkele minuten een e-mail met de link.',
   noSubscription: 'Er is geen abonnement.',
   yourPayments: 'Uw betalingen',
   cancelSubscription: 'Abonnement opzeggen',
@@ -270,5 +273,7 @@ export const nl: Texts = {
   priceChanges: 'De prijs van uw abonnement verandert',
   cardExpiresFirst: 'Uw kaart verloopt vóór de volgende betaling',
   keepMail: '{name} heeft deze verklaring ontvangen. Bewaar deze e-mail als bevestiging.',
+  portalMail:
+    'De link opent uw pagina in één browser, tot {time}. Hebt u er niet om gevraagd, negeer dan deze e-mail.',
   whyMail: 'U ontvangt deze e-mail vanwege uw betaling of uw abonnement bij {name}.',
 };

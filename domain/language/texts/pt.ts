@@ -248,6 +248,9 @@ export const pt: Texts = {
 
   portalTitle: 'Suas assinaturas com {name}',
   portalOpensHere: 'A página abre somente neste navegador, até {time}.',
+  portalByMail:
+    'Digite o e-mail que {name} tem de você. Você recebe um link para suas assinaturas e recibos.',
+  portalMailed: 'Se {name} conhece este endereço, em alguns minutos chega um e-mail com o link.',
   noSubscription: 'Não há nenhuma assinatura.',
   yourPayments: 'Seus pagamentos',
   cancelSubscription: 'Cancelar assinatura',
@@ -264,5 +267,7 @@ export const pt: Texts = {
   priceChanges: 'O preço da sua assinatura vai mudar',
   cardExpiresFirst: 'Seu cartão vence antes do próximo pagamento',
   keepMail: '{name} recebeu esta declaração. Guarde este e-mail como confirmação.',
+  portalMail:
+    'O link abre sua página em um só navegador, até {time}. Se você não o pediu, ignore este e-mail.',
   whyMail: 'Você recebe este e-mail por causa do seu pagamento ou da sua assinatura com {name}.',
 };

@@ -15,3 +15,13 @@ export async function declare(
     'Number of the contract': payer.reference,
   });
 }
+
+/** Submits the form by which a payer asks for a link to their own page. */
+export async function askForPortal(url: string, email: string): Promise<Page> {
+  const page = await openPage(url);
+  const [form] = page.forms;
+  if (form === undefined) {
+    throw new Error('There is no page: no active endpoint takes customer.portal_requested.');
+  }
+  return submitForm(page, form, { 'E-mail address': email });
+}

@@ -1,7 +1,7 @@
 import { controlDouble } from '../client/double-control.ts';
 import { askControl } from '../../../cli/verify/gateway-control.ts';
 import { openPage } from '../client/browser.ts';
-import { declare } from '../client/declare.ts';
+import { askForPortal, declare } from '../client/declare.ts';
 import { MONTHLY } from '../client/monthly.ts';
 import { cardOf } from '../client/payer.ts';
 import type { TypedCard } from '../client/payer.ts';
@@ -218,6 +218,11 @@ export const RECIPES: Readonly<Record<EventType, (scene: Scene) => Promise<unkno
   },
   'cancellation.received': (scene) => declareOn(scene, 'cancellation'),
   'withdrawal.received': (scene) => declareOn(scene, 'withdrawal'),
+  'customer.portal_requested': async (scene) => {
+    await createActive(scene);
+    const { payerPage } = await scene.client.getMerchantSettings();
+    await askForPortal(payerPage, customerDetails.email);
+  },
   'webhook.failing': (scene) => fail(scene, openPayment),
   'webhook.deactivated': (scene) => deactivate(scene, openPayment),
 };

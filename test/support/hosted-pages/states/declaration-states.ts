@@ -2,7 +2,7 @@ import { ADA, openDeclaration } from '../declarations.ts';
 import { changeSettings } from '../../../../db/repositories/merchants/settings.ts';
 import type { Locale } from '../../../../domain/locales.ts';
 import type { ApiEnvironment } from '../../api-environment.ts';
-import { openPortal } from '../portal.ts';
+import { askForPortal, openPortal, takePortalRequests } from '../portal.ts';
 import type { PageStates } from './page-servers.ts';
 import { paid } from './steps.ts';
 
@@ -41,6 +41,14 @@ export const DECLARATION_STATES: PageStates = {
     }),
   'withdrawal: form': async ({ test }, locale) =>
     (await openDeclaration(test, 'withdrawal', { locale })).page,
+  "payer's page: request": async ({ test }, locale) => {
+    await takePortalRequests(test);
+    return (await askForPortal(test, { locale })).page;
+  },
+  "payer's page: request sent": async ({ test }, locale) => {
+    await takePortalRequests(test);
+    return (await askForPortal(test, { locale })).ask('ada@example.com');
+  },
   "payer's page: opening": async ({ test }, locale) => (await portal(test, locale)).first,
   "payer's page: subscription": async ({ test }, locale) => (await portal(test, locale)).look(),
   "payer's page: cancellation": async ({ test }, locale) => {
