@@ -19,7 +19,7 @@ import {
   SUBSCRIPTION_WORKFLOW,
   subscriptionWorkflowId,
 } from '../../workflows/subscription/messages.ts';
-import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
+import { PAYER_PRIORITY, WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import type { Logger } from '../../runtime/logger.ts';
 import {
   ACCEPT_WITHIN_MS,
@@ -100,14 +100,29 @@ export class SubscriptionRuns {
     });
   }
 
+  /** Lets a sleeping run go before every renewal. Never throws. No effect on a task that waits, and on Server 1.29. */
+  protected beginPayerPriority(ref: SubscriptionRef): Promise<void> {
+    const priority = { priorityKey: PAYER_PRIORITY, fairnessKey: ref.merchantId };
+    return this.prioritize(ref, async () => priority);
+  }
+
   /** Gives a run for which a payer waited the priority of a renewal. Never throws. On Server 1.29 the run keeps its priority. */
-  async endPayerPriority(ref: SubscriptionRef): Promise<void> {
-    if (!this.canSetPriority) return;
-    await orWarn(this.logger, ref, 'the run keeps the priority of a payer', async () => {
+  endPayerPriority(ref: SubscriptionRef): Promise<void> {
+    return this.prioritize(ref, async () => {
       const snapshot = await this.rows.loadSnapshot(ref, EARLIER_MOST);
-      if (!snapshot || isOver(snapshot)) return;
+      return snapshot && !isOver(snapshot) ? priorityOf(snapshot) : null;
+    });
+  }
+
+  private async prioritize(
+    ref: SubscriptionRef,
+    read: () => Promise<ReturnType<typeof priorityOf> | null>,
+  ): Promise<void> {
+    if (!this.canSetPriority) return;
+    await orWarn(this.logger, ref, 'the run keeps its priority', async () => {
+      const priority = await read();
       const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-      this.canSetPriority = await setPriority(this.client, workflowId, priorityOf(snapshot));
+      if (priority) this.canSetPriority = await setPriority(this.client, workflowId, priority);
     });
   }
 

@@ -18,6 +18,7 @@ import type { SubscriptionRef } from '../../domain/subscription/state.ts';
 import { WORKFLOW_QUEUE } from '../../workflows/messages.ts';
 import { subscriptionWorkflowId } from '../../workflows/subscription/messages.ts';
 import { failpoint } from '../../runtime/failpoints.ts';
+import { outsideRequest } from '../../runtime/request-scope.ts';
 import {
   ACCEPT_QUEUED_WITHIN_MS,
   ACCEPT_WITHIN_MS,
@@ -107,13 +108,26 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     startedAt: number,
   ): Promise<CommandAnswer> {
     const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-    const update = await acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, {
-      workflowId,
-      name: kind,
-      input,
-    });
+    let isHurried = false;
+    const hurry = () => {
+      isHurried = true;
+      return this.beginPayerPriority(ref);
+    };
     try {
-      const remainingMs = ANSWER_WITHIN_MS - (performance.now() - startedAt);
+      const call = { workflowId, name: kind, input, hurry };
+      const update = await acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, call);
+      return await this.outcomeOf(update, startedAt + ANSWER_WITHIN_MS);
+    } finally {
+      if (isHurried) void outsideRequest(() => this.endPayerPriority(ref));
+    }
+  }
+
+  private async outcomeOf(
+    update: WorkflowUpdateHandle<CommandResult>,
+    answerBy: number,
+  ): Promise<CommandAnswer> {
+    try {
+      const remainingMs = answerBy - performance.now();
       const result = await this.client.withDeadline(Date.now() + remainingMs, () =>
         update.result(),
       );
@@ -196,8 +210,9 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
 async function acceptedUpdate<Result>(
   client: Client,
   taskQueuePrefix: string,
-  { workflowId, name, input }: { workflowId: string; name: string; input: object },
+  call: { workflowId: string; name: string; input: object; hurry: () => Promise<void> },
 ): Promise<WorkflowUpdateHandle<Result>> {
+  const { workflowId, name, input, hurry } = call;
   const handle = client.workflow.getHandle(workflowId);
   // A new id for each call. To a known id a run repeats its answer, also one that asks the caller to repeat.
   const updateId = randomUUID();
@@ -217,6 +232,8 @@ async function acceptedUpdate<Result>(
     // If Temporal does not answer, the queue counts as standing still.
     const isMoving = await isQueueMoving(client, queue).catch(() => false);
     if (!isMoving) throw error;
+    // The renewals of a wave are before it.
+    await hurry();
     return offer(ACCEPT_QUEUED_WITHIN_MS);
   }
 }

@@ -13,11 +13,17 @@ const READS_A_ROUND = 4;
 /** Maximum number of concurrent rounds. With more, the load itself would dominate the measurement. */
 const ROUNDS_AT_ONCE = 20;
 
-/** Starts a light load of one merchant: 2 reads, 0.5 creates and 0.5 hosted payments a second. */
-export function startBackgroundLoad(merchant: ClientOf) {
+/** Coprime to every number of subscriptions that is likely, so that the edits visit the wave in no order. */
+const STRIDE = 7_919;
+
+/**
+ * Starts a light load of one merchant: 2 reads, 0.5 creates, 0.5 hosted payments and, of `renewing`, 0.5 edits a second.
+ */
+export function startBackgroundLoad(merchant: ClientOf, renewing: readonly string[] = []) {
   const troubles = new Troubles();
   const client = merchant(() => (troubles.repeats += 1));
-  const times = { read: [] as number[], create: [] as number[], checkout: [] as number[] };
+  const none: number[] = [];
+  const times = { read: [...none], create: [...none], checkout: [...none], edit: [...none] };
   const failures: string[] = [];
   const underWay = new Set<Promise<void>>();
   const stop = new AbortController();
@@ -38,10 +44,19 @@ export function startBackgroundLoad(merchant: ClientOf) {
           await sleep(ROUND_MS / READS_A_ROUND);
         }
       };
-      await Promise.all([reads(), timed(times.checkout, () => payOne(fwdUrl, troubles))]);
+      const checkout = timed(times.checkout, () => payOne(fwdUrl, troubles));
+      await Promise.all([reads(), checkout, editOne()]);
     } catch (error) {
       failures.push(messageOf(error));
     }
+  };
+  let edits = 0;
+  const editOne = async (): Promise<void> => {
+    edits += 1;
+    const subscriptionId = renewing[(edits * STRIDE) % renewing.length];
+    if (subscriptionId === undefined) return;
+    const body = { subscriptionId, newAmount: 2_000 + edits };
+    await timed(times.edit, () => client.post('/subscription/edit', body));
   };
   const rounds = async (): Promise<void> => {
     while (!stop.signal.aborted) {
@@ -63,6 +78,7 @@ export function startBackgroundLoad(merchant: ClientOf) {
         readMs: distributionOf(times.read),
         createMs: distributionOf(times.create),
         checkoutMs: distributionOf(times.checkout),
+        editMs: distributionOf(times.edit),
         repeats: troubles.repeats,
         payersAnswered503: troubles.payersAnswered503,
         failures,

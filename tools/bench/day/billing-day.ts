@@ -128,7 +128,7 @@ async function measureMonths(
       const endSlowness = slow ? slowDown() : () => undefined;
       if (!hasCalls) return async () => endSlowness();
       const loads = [
-        startBackgroundLoad(stack.merchant),
+        startBackgroundLoad(stack.merchant, setting.subscriptionIds),
         startBackgroundLoad(other.clientOf),
       ] as const;
       return async () => {

@@ -112,6 +112,7 @@ function printDuringWave({ same, other }: NonNullable<DayFigures['duringWave']>)
     printRow(`${name}: hosted payments`, p50p99(load.checkoutMs));
   };
   rows('same merchant', same);
+  printRow('same merchant: edits of what renews', p50p99(same.editMs));
   rows('another merchant', other);
   printRow('another merchant: first delivery', p50p99(other.firstDeliveryMs));
   printRow('payers answered 503', [String(same.payersAnswered503 + other.payersAnswered503)]);
