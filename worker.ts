@@ -2,7 +2,6 @@ import { DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/wo
 import type { LogLevel } from '@temporalio/worker';
 import { measuredCharges } from './activities/subscription.ts';
 import { createActivities } from './activities/index.ts';
-import { openPace, paceKeeper } from './activities/charging/renewal-pace.ts';
 import { activityInterceptor } from './activities/interceptors.ts';
 import { createMailSender } from './activities/mails/sender.ts';
 import { createWebhookDelivery } from './activities/webhooks/delivery.ts';
@@ -137,8 +136,6 @@ const subscriptionWorkflows = createSubscriptionWorkflows({
   ...onTemporal,
   rows: subscriptionRows(db),
 });
-const pace = await openPace({ db, most: config.renewalsPerSecond });
-const keepPace = paceKeeper(db, pace, (perSecond) => logger.info({ perSecond }, 'renewal pace'));
 const unmeasured = createActivities({
   db,
   logger,
@@ -148,7 +145,7 @@ const unmeasured = createActivities({
   gatewaySubjects: createGatewaySubjects(onTemporal),
   webhooks: webhooks.activities,
   links: config.links,
-  places: new RenewalPlaces(pace),
+  places: new RenewalPlaces(config.renewalsPerSecond),
   retentionMs: config.retentionMs,
   wakeEndpoint: queues.wakeEndpoint,
   wakeStream: async (stream) => void webhooks.deliver(stream),
@@ -158,10 +155,7 @@ const unmeasured = createActivities({
 const activities = {
   ...unmeasured,
   chargeAttempt: measuredCharges((input) => unmeasured.chargeAttempt(input), {
-    renewed: (late, isDecided) => {
-      metrics.observe('perennial_renewal_lateness_seconds', {}, late);
-      if (pace.tried(late * 1_000, isDecided, Date.now())) void keepPace();
-    },
+    renewed: (late) => metrics.observe('perennial_renewal_lateness_seconds', {}, late),
     settled: (outcome) => metrics.count('perennial_charge_outcomes_total', outcome),
     recovered: (cycle) => metrics.count('perennial_cycles_recovered_total', cycle),
   }),

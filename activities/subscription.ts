@@ -333,7 +333,7 @@ export interface ChargeObserver {
    * Time in s from the instant of a renewal, after its delay, to the start of its charge; and whether the gateway has
    * decided this.
    */
-  renewed(lateSeconds: number, isDecided: boolean): void;
+  renewed(lateSeconds: number): void;
   settled(outcome: { trigger: string; outcome: string; code: string }): void;
   /** A declined cycle is paid. `code`: of its latest decline. */
   recovered(cycle: { retry: string; code: string }): void;
@@ -349,7 +349,7 @@ export function measuredCharges(charge: Charge, observer: ChargeObserver): Charg
     if (result.kind === 'adopt' || result.kind === 'refused') return result;
     const { openAttempt, owed } = input.state;
     const dueAt = renewalDueAt(input);
-    if (dueAt !== null) observer.renewed(Math.max(0, startedAt - dueAt) / 1_000, isDecided(result));
+    if (dueAt !== null) observer.renewed(Math.max(0, startedAt - dueAt) / 1_000);
     if (result.kind === 'settled') {
       const { outcome } = result;
       const code = outcome.kind === 'declined' ? outcome.code : '';
@@ -362,10 +362,6 @@ export function measuredCharges(charge: Charge, observer: ChargeObserver): Charg
     }
     return result;
   };
-}
-
-function isDecided(result: ChargeAttemptResult): boolean {
-  return result.kind === 'settled' && ['succeeded', 'declined'].includes(result.outcome.kind);
 }
 
 /** Null if the call does not open the attempt of a due date, or if a test clock sets the date. */

@@ -6,7 +6,6 @@ import { randomBytes } from 'node:crypto';
 import { basename } from 'node:path';
 import { statSync } from 'node:fs';
 import { DrizzleQueryError } from 'drizzle-orm';
-import { openPace } from '../activities/charging/renewal-pace.ts';
 import { useCurrencies } from '../api/fields.ts';
 import { findSettings } from '../db/repositories/merchants/settings.ts';
 import type { ActionFacts } from '../db/schema/operator-actions.ts';
@@ -78,7 +77,7 @@ async function main(): Promise<number> {
           workflows,
           random: randomBytes,
           now: Date.now,
-          pace: await openPace({ db, most: place.renewalsPerSecond }),
+          renewalsPerSecond: place.renewalsPerSecond,
         },
         {
           file,

@@ -6,7 +6,6 @@ import type { EarlierImport } from './rows.ts';
 import { noticeRulesOf } from '../../domain/notice-rules.ts';
 import { loadSettings } from '../../db/repositories/merchants/settings.ts';
 import type { MerchantSettings } from '../../db/schema/merchants.ts';
-import type { RenewalPace } from '../../domain/subscription/renewal-pace.ts';
 import { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 import type { RandomBytes } from '../../domain/ids.ts';
 import type { PaymentGateway, SavedCard } from '../../gateways/port.ts';
@@ -33,7 +32,7 @@ export interface ImportDeps {
   readonly random: RandomBytes;
   readonly now: () => number;
   /** Decides how far the renewals of one instant are spread. */
-  readonly pace: Pick<RenewalPace, 'perSecond'>;
+  readonly renewalsPerSecond: number;
 }
 
 export interface ImportOptions {
@@ -64,7 +63,7 @@ function chargingRules({ jitterMs: jitterWindowMs = null, ...settings }: Merchan
 export async function runImport(deps: ImportDeps, options: ImportOptions): Promise<ImportResult> {
   const ofMerchant = chargingRules(await loadSettings(deps.db, deps.merchantId));
   const lookup = createMethodLookup(deps.gateway);
-  const places = new RenewalPlaces(deps.pace);
+  const places = new RenewalPlaces(deps.renewalsPerSecond);
   const starts = createStarts(deps.workflows);
   const totals = createTotals(deps.now());
   const lineOfId = new Map<string, number>();

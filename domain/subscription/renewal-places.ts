@@ -23,17 +23,13 @@ interface Slot {
  * second start. A restart forgets the places.
  */
 export class RenewalPlaces {
-  private readonly pace: { readonly perSecond: number };
+  private readonly room: number;
   /** By the slot's number since the epoch. */
   private readonly slots = new Map<number, Slot>();
   private lookThroughAbove = SLOTS_MAX;
 
-  constructor(pace: { readonly perSecond: number }) {
-    this.pace = pace;
-  }
-
-  private get room(): number {
-    return (this.pace.perSecond * SLOT_MS) / 1_000;
+  constructor(perSecond: number) {
+    this.room = (perSecond * SLOT_MS) / 1_000;
   }
 
   /**

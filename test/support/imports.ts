@@ -74,7 +74,7 @@ export function importsIn(env: TestEnvironment) {
           workflows: env.workflows,
           random: randomBytes,
           now: options.now ?? Date.now,
-          pace: { perSecond: 100_000 },
+          renewalsPerSecond: 100_000,
         },
         {
           file,

@@ -1,4 +1,4 @@
 import { RenewalPlaces } from '../../domain/subscription/renewal-places.ts';
 
 /** So much room that a test whose subject is another one delays no renewal. */
-export const PLACES = new RenewalPlaces({ perSecond: 100_000 });
+export const PLACES = new RenewalPlaces(100_000);

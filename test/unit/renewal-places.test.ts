@@ -25,11 +25,11 @@ function bySlot(all: readonly number[]): number[] {
 
 describe('renewals of one instant', () => {
   test('are not delayed while a slot of 4 s and the merchant’s own 20 have room [D-59]', () => {
-    expect(delays(new RenewalPlaces({ perSecond: 50 }), 'mer_1', 220)).toEqual(Array(220).fill(0));
+    expect(delays(new RenewalPlaces(50), 'mer_1', 220)).toEqual(Array(220).fill(0));
   });
 
   test('start at the rate of the installation when there are more [D-59]', () => {
-    const all = delays(new RenewalPlaces({ perSecond: 50 }), 'mer_1', 1_000);
+    const all = delays(new RenewalPlaces(50), 'mer_1', 1_000);
     // The 20 more of the first slot have taken places of the second one.
     expect(bySlot(all)).toEqual([220, 180, 200, 200, 200]);
     expect(all.filter((delay) => delay === 0)).toHaveLength(220);
@@ -40,7 +40,7 @@ describe('renewals of one instant', () => {
   });
 
   test('of a small merchant are not delayed beside those of a big one, until twice the rate [D-59]', () => {
-    const places = new RenewalPlaces({ perSecond: 25 });
+    const places = new RenewalPlaces(25);
     delays(places, 'mer_big', 5_000);
     for (const small of ['mer_1', 'mer_2', 'mer_3', 'mer_4']) {
       expect(delays(places, small, 20)).toEqual(Array(20).fill(0));
@@ -50,7 +50,7 @@ describe('renewals of one instant', () => {
   });
 
   test('of many small merchants are spread, too [D-59]', () => {
-    const places = new RenewalPlaces({ perSecond: 50 });
+    const places = new RenewalPlaces(50);
     const all = Array.from({ length: 1_000 }, (_, n) => delays(places, `mer_${n}`, 1)[0]!);
     expect(bySlot(all)).toEqual([400, 0, 200, 200, 200]);
   });
@@ -58,7 +58,7 @@ describe('renewals of one instant', () => {
   test('take the same time for each renewal in a small and in a big wave, at any instant of a slot [D-59]', () => {
     for (const dueAt of [DUE, DUE + 3_999]) {
       const lastOf = (count: number) =>
-        Math.max(...delays(new RenewalPlaces({ perSecond: 25 }), 'mer_1', count, dueAt)) / count;
+        Math.max(...delays(new RenewalPlaces(25), 'mer_1', count, dueAt)) / count;
       expect(lastOf(5_000) / lastOf(1_000)).toBeCloseTo(1, 2);
     }
   });
@@ -71,7 +71,7 @@ test('slots in a row start at most twice the renewals that they have room for, a
   );
   fc.assert(
     fc.property(renewals, fc.nat(100), fc.integer({ min: 1, max: 20 }), (given, first, count) => {
-      const places = new RenewalPlaces({ perSecond: 1 });
+      const places = new RenewalPlaces(1);
       let started = 0;
       for (const { merchant, second, n } of given) {
         const dueAt = DUE + second * 1_000;
@@ -86,7 +86,7 @@ test('slots in a row start at most twice the renewals that they have room for, a
 });
 
 test('with more than 200,000 slots, those in the past are forgotten, and later ones are not [D-59]', () => {
-  const places = new RenewalPlaces({ perSecond: 1 });
+  const places = new RenewalPlaces(1);
   const later = DUE + 200_001 * 4_000;
   for (const dueAt of [DUE, later]) delays(places, 'mer_1', 8, dueAt);
   const delayAt = (dueAt: number) => delays(places, 'mer_1', 1, dueAt)[0];
@@ -106,7 +106,7 @@ describe('the place of a renewal', () => {
     ...initialJitter({ subscriptionId: 'sub_1', testClockId: null }, null),
   });
   const full = (): RenewalPlaces => {
-    const places = new RenewalPlaces({ perSecond: 1 });
+    const places = new RenewalPlaces(1);
     delays(places, 'mer_1', 200, at('2026-02-28T12:00Z'));
     return places;
   };

@@ -9,7 +9,7 @@ const SLOT_MS = 4_000;
 const DAY_MS = 86_400_000;
 
 /** Room for one renewal in 4 s, and for one more of a small merchant, which leaves the next slot empty. */
-const test = onTimeSkippingServerWith({ places: new RenewalPlaces({ perSecond: 0.25 }) });
+const test = onTimeSkippingServerWith({ places: new RenewalPlaces(0.25) });
 
 /** The date and the time of each charge of a subscription. */
 async function charges(env: TimeSkippingEnvironment, ref: SubscriptionRef) {

@@ -352,13 +352,6 @@ CREATE TABLE "portal_session" (
 	CONSTRAINT "portal_session_pkey" PRIMARY KEY("merchant_id","id")
 );
 --> statement-breakpoint
-CREATE TABLE "renewal_pace" (
-	"is_only" boolean PRIMARY KEY DEFAULT true,
-	"per_second" real NOT NULL,
-	"learned_at" timestamp(3) with time zone NOT NULL,
-	CONSTRAINT "renewal_pace_is_one_row" CHECK ("is_only")
-);
---> statement-breakpoint
 CREATE TABLE "link_use" (
 	"merchant_id" text NOT NULL,
 	"link_id" text NOT NULL,

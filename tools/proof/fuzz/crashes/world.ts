@@ -203,7 +203,7 @@ function activitiesOn(db: ActivityDeps['db'], gateways: ActivityDeps['gateways']
     db,
     gateways,
     links: { publicUrl: RETURN_ORIGIN, sessionKey: randomUUID() + randomUUID() },
-    places: new RenewalPlaces({ perSecond: 1_000_000 }),
+    places: new RenewalPlaces(1_000_000),
     // A life repeats a request at a later time of its own.
     sendBudget: { newSendsForMs: 0, pauseMs: 1 },
     orders: { ensureRunning: order } as unknown as ActivityDeps['orders'],
