@@ -138,7 +138,7 @@ export function sessionIdOf(token: string): string {
 /** Returns a signature of 128 bits. The tokens of other hosted pages also have 128 bits or more. */
 function signature(
   { sessionKey }: Signer,
-  use: 'update-method' | 'session' | 'portal',
+  use: 'update-method' | 'session' | 'portal-link',
   signed: string,
 ): Buffer {
   return createHmac('sha256', sessionKey).update(`${use}:${signed}`).digest().subarray(0, 16);
@@ -160,9 +160,9 @@ export const setupMethodPath = (token: string): string => `/setup/${token}`;
 
 export const portalPath = (token: string): string => `/portal/${token}`;
 
-/** The database has only the hash of the token. */
+/** The sender of an e-mail makes the token again: neither the database nor the event has it. */
 export const portalToken = (deps: Signer, { merchantId, id }: PortalRef): string =>
-  tokenFrom(signature(deps, 'portal', `${merchantId}.${id}`));
+  tokenFrom(signature(deps, 'portal-link', `${merchantId}.${id}`));
 
 /** Returns the URL of a payer's own page. */
 export const portalLink = (deps: LinkSettings, portal: PortalRef): string =>

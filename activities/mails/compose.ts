@@ -211,7 +211,7 @@ function declared(kind: DeclarationKind) {
   };
 }
 
-/** The link of an e-mail that was late has expired. */
+/** Null if the e-mail is so late that its link has expired. */
 function portal({ event, facts, language, links, nowAt }: Composing): Composed {
   const { portalId, expiresAt } = event;
   invariant(portalId !== undefined && expiresAt !== undefined, 'a link expires');

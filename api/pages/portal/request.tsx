@@ -5,6 +5,7 @@ import type { Language } from '../../../domain/language/language.ts';
 import { payerPath, portalToken } from '../../../runtime/payer-links.ts';
 import { outsideRequest } from '../../../runtime/request-scope.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { causesOf } from '../../http/every-request.ts';
 import type { PageMerchant } from '../../http/request.ts';
 import { foreignFormPage } from '../shared/card-page.tsx';
 import type { PageRoutes } from '../shared/card-page-kind.ts';
@@ -23,8 +24,8 @@ const SENT = 'sent';
 const tokenUse = (merchantId: string): string => `portal-request:${merchantId}`;
 
 /**
- * Registers the page on which a payer asks for a link to their own page. Known and unknown addresses get one answer, before
- * they are looked up. There is no such page while no endpoint takes the event.
+ * Registers the page on which a payer asks for a link to their own page. Known and unknown addresses get one answer. The
+ * page exists while an endpoint takes the event.
  */
 export function portalRequestRoutes({ router, deps, limits }: PageRoutes): void {
   const { sessionKey } = deps;
@@ -60,7 +61,7 @@ export function portalRequestRoutes({ router, deps, limits }: PageRoutes): void 
       const page = formPage(language, merchant, email);
       return sendPage(deps, ctx, { ...asError(page), status: 400 });
     }
-    await limits.countDeclaration(ctx, merchant.id);
+    await limits.countPortalRequest(ctx, merchant.id);
     const { locale } = language;
     const request = { merchantId: merchant.id, email: email.value, locale, nowAt: deps.now() };
     ctx.res.once('close', () => void outsideRequest(() => sendLinks(deps, request)));
@@ -71,14 +72,12 @@ export function portalRequestRoutes({ router, deps, limits }: PageRoutes): void 
 /** Never throws: a payer who gets no e-mail asks again. */
 async function sendLinks(deps: ApiDeps, request: PortalRequest): Promise<void> {
   try {
-    const streams = await requestPortal(deps.db, request, (portal) => portalToken(deps, portal));
-    for (const stream of streams) await deps.webhooks.wakeStream(stream);
+    const stored = requestPortal(deps.db, request, (portal) => portalToken(deps, portal));
+    for await (const stream of stored) await deps.webhooks.wakeStream(stream);
   } catch (error) {
     const { merchantId } = request;
-    deps.logger.warn(
-      { merchantId, error: error instanceof Error ? error.message : String(error) },
-      'no link to the payer’s own page was sent',
-    );
+    const causes = causesOf(error);
+    deps.logger.warn({ merchantId, causes }, 'no link to the payer’s own page was sent');
   }
 }
 

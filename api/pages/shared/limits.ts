@@ -13,8 +13,11 @@ const OPENINGS_PER_10_MINUTES = 30;
 /** Look-ups after a return from the bank per merchant, client address and 10 minutes. */
 const LOOK_UPS_PER_10_MINUTES = 30;
 
-/** Declarations and requests for a link per merchant, client address and hour. */
+/** Declarations per merchant, client address and hour. */
 const DECLARATIONS_PER_HOUR = 20;
+
+/** Requests for a link to the own page per merchant, client address and hour. */
+const PORTAL_REQUESTS_PER_HOUR = 10;
 
 /** Requests for unknown pages per client address and minute. */
 const UNKNOWN_PER_MINUTE = 20;
@@ -35,6 +38,10 @@ export function createPageLimits() {
   const unknown = new RateLimiterMemory({ points: UNKNOWN_PER_MINUTE, duration: 60 });
   const openings = new RateLimiterMemory({ points: OPENINGS_PER_10_MINUTES, duration: 600 });
   const declarations = new RateLimiterMemory({ points: DECLARATIONS_PER_HOUR, duration: 3_600 });
+  const portalRequests = new RateLimiterMemory({
+    points: PORTAL_REQUESTS_PER_HOUR,
+    duration: 3_600,
+  });
   const lookUps = new RateLimiterMemory({ points: LOOK_UPS_PER_10_MINUTES, duration: 600 });
   return {
     /**
@@ -58,6 +65,11 @@ export function createPageLimits() {
     async countDeclaration(ctx: Context, merchantId: string): Promise<void> {
       await checkLimit(declarations, keyOf(ctx, { merchantId }));
       await declarations.penalty(keyOf(ctx, { merchantId }));
+    },
+    /** Throws `rate_limit_exceeded` after too many. */
+    async countPortalRequest(ctx: Context, merchantId: string): Promise<void> {
+      await checkLimit(portalRequests, keyOf(ctx, { merchantId }));
+      await portalRequests.penalty(keyOf(ctx, { merchantId }));
     },
     /** False: the caller must not request the look-up. Does not throw, because the payer must see the page. */
     async countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean> {

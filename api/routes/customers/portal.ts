@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { findCustomer } from '../../../db/repositories/customers/customers.ts';
 import { insertPortalSession } from '../../../db/repositories/customers/portal-sessions.ts';
+import { invariant } from '../../../domain/errors.ts';
 import { newId } from '../../../domain/ids.ts';
 import { PORTAL_LINK_MS } from '../../../domain/subscription/portal.ts';
 import { portalLink, portalToken } from '../../../runtime/payer-links.ts';
@@ -52,13 +53,14 @@ export const createPortalLink = route({
     const createdAt = now();
     const expiresAt = createdAt + PORTAL_LINK_MS;
     const portal = { merchantId: merchant.id, id: newId('prt', createdAt, random) };
-    await insertPortalSession(db, portalToken(deps, portal), {
+    const isNew = await insertPortalSession(db, portalToken(deps, portal), {
       ...portal,
       customerId,
       returnUrl: returnUrl ?? null,
       createdAt,
       expiresAt,
     });
+    invariant(isNew, 'a random id is new');
     return ok({ url: portalLink(deps, portal), expiresAt });
   },
 });

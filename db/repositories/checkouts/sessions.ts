@@ -18,6 +18,7 @@ import { findFirstPaid } from '../payments/receipts.ts';
 import { appendDrafts } from '../payments/events.ts';
 import { hasValues, isRecord } from '../records.ts';
 import { latestAttempt } from '../payments/shown-attempts.ts';
+import { payerConditions } from '../customers/customers.ts';
 import { CARD, METHOD_OF_SUBSCRIPTION } from '../customers/payment-methods.ts';
 
 /** Returns the SHA-256 of the token in a page's URL, or of a browser's id. Only this hash is stored. */
@@ -130,7 +131,8 @@ export function fillInDetails(db: Db, checkout: Checkout, given: GivenDetails): 
 
 /**
  * Adds the payer's details to an order, with `write`, and to its customer. Fills in only empty fields, and replaces the
- * e-mail that the order had: also at the customer if it is the same there and no method is saved yet.
+ * e-mail that the order had: also at the customer if it is the same there and no method is saved yet. A customer who has
+ * paid stays: whoever has the address opens the payer's own page, and a page of an order may be forwarded.
  */
 export async function fillIn(
   db: Db,
@@ -147,7 +149,8 @@ export async function fillIn(
     const former = customerDetails.email;
     const order = await lockFilled(tx, orderDetails, isOrder, given, former);
     if (order) await write(tx, withNormalForm(order));
-    if (await isNamedByLink(tx, payer)) return;
+    const isPayer = and(isCustomer, payerConditions(tx).isPayer);
+    if ((await isNamedByLink(tx, payer)) || (await tx.$count(customers, isPayer)) > 0) return;
     const isNew = (await tx.$count(paymentMethods, isSaved)) === 0;
     const replaced = isNew ? former : undefined;
     const details = await lockFilled(tx, customers.details, isCustomer, given, replaced);

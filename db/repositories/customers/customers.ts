@@ -1,8 +1,11 @@
+import { and, exists, isNotNull, notInArray, or } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { isId } from '../../../domain/ids.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
-import { findRecord, isRecord } from '../records.ts';
+import { paymentIntents } from '../../schema/payments.ts';
+import { subscriptions } from '../../schema/subscriptions.ts';
+import { findRecord, hasValues, isRecord } from '../records.ts';
 
 export type Customer = Omit<typeof customers.$inferSelect, 'normalEmail'>;
 
@@ -31,4 +34,24 @@ export async function updateCustomer(
   const changed = { details: merged, normalEmail: emailNormalForm(merged.email) };
   await tx.update(customers).set(changed).where(isCustomer);
   return { ...known, ...changed };
+}
+
+/**
+ * Returns SQL conditions on a customer: a subscription is running, and the same or something was paid. An unpaid checkout
+ * does not count: anybody may open one with another person's address.
+ */
+export function payerConditions(db: Db) {
+  const own = { merchantId: customers.merchantId, customerId: customers.id };
+  const running = db
+    .select({ id: subscriptions.id })
+    .from(subscriptions)
+    .where(
+      and(hasValues(subscriptions, own), notInArray(subscriptions.status, ['CREATED', 'ENDED'])),
+    );
+  const paid = db
+    .select({ id: paymentIntents.id })
+    .from(paymentIntents)
+    .where(and(hasValues(paymentIntents, own), isNotNull(paymentIntents.succeededAt)));
+  const isSubscriber = exists(running);
+  return { isSubscriber, isPayer: or(isSubscriber, exists(paid)) };
 }

@@ -1,4 +1,4 @@
-import { and, desc, eq, exists, gt, isNotNull, isNull, ne, or } from 'drizzle-orm';
+import { and, desc, eq, gt, inArray, isNull } from 'drizzle-orm';
 import { emailNormalForm } from '../../../domain/email.ts';
 import { plainEventBody } from '../../../domain/events.ts';
 import type { EventEnvelope, StreamRef } from '../../../domain/events.ts';
@@ -8,11 +8,10 @@ import { PORTAL_LINK_MS } from '../../../domain/subscription/portal.ts';
 import type { Db } from '../../client.ts';
 import { customers } from '../../schema/customers.ts';
 import { merchants } from '../../schema/merchants.ts';
-import { paymentIntents } from '../../schema/payments.ts';
 import { portalSessions } from '../../schema/portal-sessions.ts';
-import { subscriptions } from '../../schema/subscriptions.ts';
 import { hashToken } from '../checkouts/sessions.ts';
 import { hasValues, isRecord } from '../records.ts';
+import { payerConditions } from './customers.ts';
 import { appendEvents } from '../webhooks/outbox.ts';
 
 type NewSession = Omit<typeof portalSessions.$inferSelect, 'browserHash' | 'tokenHash'>;
@@ -26,15 +25,17 @@ export async function insertPortalSession(
   const stored = await db
     .insert(portalSessions)
     .values({ ...session, tokenHash: hashToken(token) })
-    .onConflictDoNothing({ target: [portalSessions.merchantId, portalSessions.id] })
+    .onConflictDoNothing()
     .returning({ id: portalSessions.id });
   return stored.length > 0;
 }
 
 /** Customers of one address who get a link. */
 const CUSTOMERS_MOST = 5;
-/** A customer gets at most one e-mail in this time in ms, whoever asks. */
+/** A customer gets at most one e-mail in this time in ms, and so many in a day, whoever asks. */
 const EACH_MS = 10 * 60_000;
+const PER_DAY = 5;
+const DAY_MS = 86_400_000;
 
 export interface PortalRequest {
   readonly merchantId: string;
@@ -43,48 +44,53 @@ export interface PortalRequest {
   readonly nowAt: number;
 }
 
-/** Stores a link, and the event that tells of it, for each customer with this address. Returns the events' streams. */
-export async function requestPortal(
+type TokenOf = (portal: { merchantId: string; id: string }) => string;
+
+/**
+ * Stores a link, and the event that tells of it, for each payer with this address; those with a running subscription
+ * first. Yields the stream of each event.
+ */
+export async function* requestPortal(
   db: Db,
   request: PortalRequest,
-  tokenOf: (portal: { merchantId: string; id: string }) => string,
-): Promise<StreamRef[]> {
+  tokenOf: TokenOf,
+): AsyncGenerator<StreamRef> {
   const { merchantId, email } = request;
   const normalEmail = emailNormalForm(email) ?? '';
-  const own = { merchantId: customers.merchantId, customerId: customers.id };
-  const begun = db
-    .select({ id: subscriptions.id })
-    .from(subscriptions)
-    .where(and(hasValues(subscriptions, own), ne(subscriptions.status, 'CREATED')));
-  const paid = db
-    .select({ id: paymentIntents.id })
-    .from(paymentIntents)
-    .where(and(hasValues(paymentIntents, own), isNotNull(paymentIntents.succeededAt)));
-  // Anybody may open a checkout with another person's address.
+  const { isSubscriber, isPayer } = payerConditions(db);
   const payers = await db
     .select({ id: customers.id })
     .from(customers)
-    .where(and(hasValues(customers, { merchantId, normalEmail }), or(exists(begun), exists(paid))))
-    .orderBy(desc(customers.createdAt))
+    .where(and(hasValues(customers, { merchantId, normalEmail }), isPayer))
+    .orderBy(desc(isSubscriber), desc(customers.createdAt))
     .limit(CUSTOMERS_MOST);
-  const streams: StreamRef[] = [];
   for (const { id } of payers) {
-    const isNew = await db.transaction((tx) => storeRequest(tx, request, id, tokenOf));
-    if (isNew) streams.push({ merchantId, streamId: id });
+    const isStored = await db.transaction((tx) => storeRequest(tx, request, id, tokenOf));
+    if (isStored) yield { merchantId, streamId: id };
   }
-  return streams;
 }
 
-/** False if the customer had an e-mail in these ten minutes. */
+/** False if the customer had an e-mail in the last ten minutes, or all of the day. */
 async function storeRequest(
   tx: Db,
   { merchantId, locale, nowAt }: PortalRequest,
   customerId: string,
-  tokenOf: (portal: { merchantId: string; id: string }) => string,
+  tokenOf: TokenOf,
 ): Promise<boolean> {
-  const digest = hashToken(customerId);
-  const roundAt = Math.floor(nowAt / EACH_MS) * EACH_MS;
-  const id = newId('prt', roundAt, (count) => digest.subarray(0, count));
+  // The ids of the day follow from the customer, so that two requests at once cannot store more.
+  const dayAt = Math.floor(nowAt / DAY_MS) * DAY_MS;
+  const ids = Array.from({ length: PER_DAY }, (_, index) => {
+    const digest = hashToken(`${customerId} ${index}`);
+    return newId('prt', dayAt, (count) => digest.subarray(0, count));
+  });
+  const { id: portalId, createdAt } = portalSessions;
+  const today = await tx
+    .select({ createdAt })
+    .from(portalSessions)
+    .where(and(hasValues(portalSessions, { merchantId }), inArray(portalId, ids)));
+  const id = ids[today.length];
+  const isSoon = today.some((session) => session.createdAt > nowAt - EACH_MS);
+  if (id === undefined || isSoon) return false;
   const times = { createdAt: nowAt, expiresAt: nowAt + PORTAL_LINK_MS };
   const session = { merchantId, id, customerId, returnUrl: null, ...times };
   if (!(await insertPortalSession(tx, tokenOf(session), session))) return false;
