@@ -121,9 +121,16 @@ const QUIET: Series = {
   [http(503)]: null,
 };
 
+/** A wave that is larger than what is charged in a quarter of an hour. */
+const BACKLOG = '0x80 0+15x200';
+
 /** For each alert: how the day differs, from its 20th minute if not said otherwise. Null removes a series. */
 const TROUBLE: Readonly<Record<string, Series>> = {
-  RenewalsOverdue: { [overdue]: '0x80 0+15x200' },
+  RenewalsOverdue: {
+    [overdue]: BACKLOG,
+    [charges('succeeded')]: '0+337x80 26960x200',
+    [charges('declined')]: '0+38x80 3040x200',
+  },
   // One of two workers is gone.
   InstanceMissing: { [slots('w2')]: '40x80 stale' },
   TemporalDown: { [temporal]: '1x80 0x200' },
@@ -163,6 +170,7 @@ const TROUBLE: Readonly<Record<string, Series>> = {
 
 /** For the alerts about events, how the quiet installation differs. The other alerts see the same there as above. */
 const QUIET_TROUBLE: typeof TROUBLE = {
+  RenewalsOverdue: { [overdue]: BACKLOG },
   RenewalsLate: {
     [lateness('60')]: '0x2160',
     [lateness('15')]: '0x2160',
@@ -295,6 +303,13 @@ describe('the alerts', () => {
       ]);
     },
   );
+
+  it('RenewalsOverdue is silent for 15 minutes while renewals are charged', async ({ skip }) => {
+    if (tool === undefined) skip('no promtool');
+    const wave = { ...BILLING_DAY, [overdue]: BACKLOG };
+    await expectAlerts('wave', wave, '34m', []);
+    await expectAlerts('long-wave', wave, '37m', ['RenewalsOverdue']);
+  });
 
   it('InstanceMissing fires if no number of expected instances is loaded', async ({ skip }) => {
     if (tool === undefined) skip('no promtool');
