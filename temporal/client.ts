@@ -233,11 +233,11 @@ export async function describeWorkflow(
   }
 }
 
-/** Changes the priority of the workflow's run. False if the server is too old: 1.29 is, 1.32 is not. */
+/** Changes the priority of the workflow's run, and of its task that waits unless an update made it. False if the server is too old: 1.29 is, 1.32 is not. */
 export async function setPriority(
   client: Client,
   workflowId: string,
-  priority: { priorityKey: number; fairnessKey: string },
+  priority: { priorityKey: number; fairnessKey?: string },
 ): Promise<boolean> {
   try {
     await accepted(client, () =>

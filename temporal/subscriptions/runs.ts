@@ -100,29 +100,33 @@ export class SubscriptionRuns {
     });
   }
 
-  /** Lets a sleeping run go before every renewal. Never throws. No effect on a task that waits, and on Server 1.29. */
+  /** Lets a run go before every renewal, with the task that waits. Never throws. On Server 1.29 without effect. */
   protected beginPayerPriority(ref: SubscriptionRef): Promise<void> {
-    const priority = { priorityKey: PAYER_PRIORITY, fairnessKey: ref.merchantId };
-    return this.prioritize(ref, async () => priority);
+    const ofPayer = { priorityKey: PAYER_PRIORITY };
+    // Temporal does not move a task that an update has made. The first change makes it an ordinary one.
+    const changes = [ofPayer, { ...ofPayer, fairnessKey: ref.merchantId }];
+    return this.prioritize(ref, 'a command waits behind renewals', async () => changes);
   }
 
   /** Gives a run for which a payer waited the priority of a renewal. Never throws. On Server 1.29 the run keeps its priority. */
   endPayerPriority(ref: SubscriptionRef): Promise<void> {
-    return this.prioritize(ref, async () => {
+    return this.prioritize(ref, 'the run keeps the priority of a payer', async () => {
       const snapshot = await this.rows.loadSnapshot(ref, EARLIER_MOST);
-      return snapshot && !isOver(snapshot) ? priorityOf(snapshot) : null;
+      return snapshot && !isOver(snapshot) ? [priorityOf(snapshot)] : [];
     });
   }
 
   private async prioritize(
     ref: SubscriptionRef,
-    read: () => Promise<ReturnType<typeof priorityOf> | null>,
+    orElse: string,
+    read: () => Promise<Parameters<typeof setPriority>[2][]>,
   ): Promise<void> {
     if (!this.canSetPriority) return;
-    await orWarn(this.logger, ref, 'the run keeps its priority', async () => {
-      const priority = await read();
-      const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-      if (priority) this.canSetPriority = await setPriority(this.client, workflowId, priority);
+    const workflowId = subscriptionWorkflowId(ref.subscriptionId);
+    await orWarn(this.logger, ref, orElse, async () => {
+      for (const priority of await read()) {
+        this.canSetPriority = await setPriority(this.client, workflowId, priority);
+      }
     });
   }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ApplicationFailure,
@@ -40,6 +41,8 @@ export type CommandAnswer =
 /** Time in ms for which a repeat waits. Most outcomes come within the 3 s of a local activity. */
 const UNDER_WAY_MS = 3_000;
 const UNDER_WAY_POLL_MS = 200;
+/** Time in ms after which a command that no worker has taken overtakes the renewals: longer than most gateways take. */
+const HURRIED_AFTER_MS = 3_000;
 /** Time in ms after which an update is sent again to a run that did not take it. */
 const TAKE_POLL_MS = 500;
 /** No repeat begins later, so that its 16.5 s end before the deadline of the request, 32 s. */
@@ -108,26 +111,12 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     startedAt: number,
   ): Promise<CommandAnswer> {
     const workflowId = subscriptionWorkflowId(ref.subscriptionId);
-    let isHurried = false;
-    const hurry = () => {
-      isHurried = true;
-      return this.beginPayerPriority(ref);
-    };
+    const call = { workflowId, name: kind, input };
+    const update = await this.hurried(ref, () =>
+      acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, call),
+    );
     try {
-      const call = { workflowId, name: kind, input, hurry };
-      const update = await acceptedUpdate<CommandResult>(this.client, this.taskQueuePrefix, call);
-      return await this.outcomeOf(update, startedAt + ANSWER_WITHIN_MS);
-    } finally {
-      if (isHurried) void outsideRequest(() => this.endPayerPriority(ref));
-    }
-  }
-
-  private async outcomeOf(
-    update: WorkflowUpdateHandle<CommandResult>,
-    answerBy: number,
-  ): Promise<CommandAnswer> {
-    try {
-      const remainingMs = answerBy - performance.now();
+      const remainingMs = ANSWER_WITHIN_MS - (performance.now() - startedAt);
       const result = await this.client.withDeadline(Date.now() + remainingMs, () =>
         update.result(),
       );
@@ -135,6 +124,26 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
     } catch (error) {
       if (error instanceof WorkflowUpdateRPCTimeoutOrCancelledError) return { kind: 'pending' };
       throw error;
+    }
+  }
+
+  /** Gives the run a payer's priority while `work` takes longer than a gateway does. */
+  private async hurried<Result>(
+    ref: SubscriptionRef,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const done = new AbortController();
+    const begun = sleep(HURRIED_AFTER_MS, true, { signal: done.signal }).catch(() => false);
+    void outsideRequest(async () => {
+      if (!(await begun)) return;
+      await this.beginPayerPriority(ref);
+      if (!done.signal.aborted) await once(done.signal, 'abort');
+      await this.endPayerPriority(ref);
+    });
+    try {
+      return await work();
+    } finally {
+      done.abort();
     }
   }
 
@@ -210,9 +219,8 @@ class TemporalSubscriptionWorkflows extends SubscriptionRuns {
 async function acceptedUpdate<Result>(
   client: Client,
   taskQueuePrefix: string,
-  call: { workflowId: string; name: string; input: object; hurry: () => Promise<void> },
+  { workflowId, name, input }: { workflowId: string; name: string; input: object },
 ): Promise<WorkflowUpdateHandle<Result>> {
-  const { workflowId, name, input, hurry } = call;
   const handle = client.workflow.getHandle(workflowId);
   // A new id for each call. To a known id a run repeats its answer, also one that asks the caller to repeat.
   const updateId = randomUUID();
@@ -232,8 +240,6 @@ async function acceptedUpdate<Result>(
     // If Temporal does not answer, the queue counts as standing still.
     const isMoving = await isQueueMoving(client, queue).catch(() => false);
     if (!isMoving) throw error;
-    // The renewals of a wave are before it.
-    await hurry();
     return offer(ACCEPT_QUEUED_WITHIN_MS);
   }
 }
