@@ -329,10 +329,7 @@ function cancelUrl({ publicUrl }: LinkSettings, { merchantId, subscriptionId }: 
 }
 
 export interface ChargeObserver {
-  /**
-   * Time in s from the instant of a renewal, after its delay, to the start of its charge; and whether the gateway has
-   * decided this.
-   */
+  /** Time in s from the instant of a renewal, after its delay, to the start of its charge. */
   renewed(lateSeconds: number): void;
   settled(outcome: { trigger: string; outcome: string; code: string }): void;
   /** A declined cycle is paid. `code`: of its latest decline. */

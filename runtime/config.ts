@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
 import type { WorkerDeploymentVersion } from '@temporalio/common';
 import { z } from 'zod';
 import { CURRENCIES, withOverrides } from '../domain/currencies.ts';
@@ -27,12 +26,6 @@ const failpoint = z
     z.tuple([z.enum(FAILPOINTS), z.coerce.number().int().min(1).default(1)]),
   )
   .transform(([name, time]) => ({ name, time }));
-
-/**
- * More than a core can charge, so that a wave has the machine's speed; not so many that a payer waits for Temporal, which
- * begins them.
- */
-const SPREAD_PER_CORE = 50;
 
 /** Every variable of an installation. `envconfig` reads those of the connection to Temporal. */
 export const variables = {
@@ -65,11 +58,8 @@ export const variables = {
   WORKFLOW_BUNDLE: text.optional(),
   MAINTENANCE: flag.default(true),
   CURRENCY_LIMITS_FILE: text.optional(),
-  RENEWALS_PER_SECOND: z.coerce
-    .number()
-    .min(1)
-    .max(100_000)
-    .default(SPREAD_PER_CORE * availableParallelism()),
+  // More than a worker can charge, so that a wave has its speed; not so many that a payer waits while Temporal begins them.
+  RENEWALS_PER_SECOND: z.coerce.number().min(1).max(100_000).default(100),
   RETENTION_DAYS: z.coerce.number().int().min(1).max(36_500).default(30),
 
   PUBLIC_URL: url.optional(),
