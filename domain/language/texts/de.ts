@@ -278,7 +278,7 @@ export const de: Texts = {
   cardExpiresFirst: 'Ihre Karte läuft vor der nächsten Zahlung ab',
   keepMail: '{name} hat diese Erklärung erhalten. Bewahren Sie diese E-Mail als Bestätigung auf.',
   portalMail:
-    'Der Link öffnet Ihre Seite nur in einem Browser, bis {time}. Wenn Sie ihn nicht angefordert haben, ignorieren Sie diese E-Mail.',
+    'Der Link öffnet Ihre Seite nur in einem einzigen Browser, bis {time}. Wenn Sie ihn nicht angefordert haben, ignorieren Sie diese E-Mail.',
   whyMail:
     'Sie erhalten diese E-Mail, weil Sie bei {name} bezahlt oder ein Abonnement abgeschlossen haben.',
 };

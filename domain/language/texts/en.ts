@@ -258,8 +258,9 @@ export const en = {
   portalTitle: 'Your subscriptions with {name}',
   portalOpensHere: 'The page opens in this browser only, until {time}.',
   portalByMail:
-    'Enter the e-mail address that {name} has of you. You get a link to your subscriptions and receipts.',
-  portalMailed: 'If {name} knows this address, an e-mail with the link arrives in a few minutes.',
+    'Enter the e-mail address that you gave {name}. You will get an e-mail with a link to your subscriptions and receipts.',
+  portalMailed:
+    'If {name} knows this address, you will get an e-mail with the link in a few minutes.',
   noSubscription: 'There is no subscription.',
   yourPayments: 'Your payments',
   cancelSubscription: 'Cancel subscription',

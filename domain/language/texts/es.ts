@@ -250,7 +250,7 @@ export const es: Texts = {
   portalTitle: 'Sus suscripciones en {name}',
   portalOpensHere: 'La página se abre solo en este navegador, hasta las {time}.',
   portalByMail:
-    'Escriba la dirección de correo que {name} tiene de usted. Recibirá un enlace a sus suscripciones y recibos.',
+    'Introduzca la dirección de correo electrónico que facilitó a {name}. Recibirá un enlace a sus suscripciones y recibos.',
   portalMailed: 'Si {name} conoce esta dirección, en unos minutos llegará un correo con el enlace.',
   noSubscription: 'No hay ninguna suscripción.',
   yourPayments: 'Sus pagos',

@@ -254,7 +254,7 @@ export const fr: Texts = {
   portalTitle: 'Vos abonnements chez {name}',
   portalOpensHere: 'La page ne s’ouvre que dans ce navigateur, jusqu’à {time}.',
   portalByMail:
-    'Saisissez l’adresse e-mail que {name} a de vous. Vous recevrez un lien vers vos abonnements et vos reçus.',
+    'Saisissez l’adresse e-mail que vous avez communiquée à {name}. Vous recevrez un lien vers vos abonnements et vos reçus.',
   portalMailed:
     'Si {name} connaît cette adresse, un e-mail avec le lien arrivera dans quelques minutes.',
   noSubscription: 'Il n’y a pas d’abonnement.',

@@ -251,7 +251,7 @@ export const it: Texts = {
   portalTitle: 'I Suoi abbonamenti con {name}',
   portalOpensHere: 'La pagina si apre solo in questo browser, fino alle {time}.',
   portalByMail:
-    'Inserisca l’indirizzo e-mail che {name} ha di Lei. Riceverà un link ai Suoi abbonamenti e alle ricevute.',
+    'Inserisca l’indirizzo e-mail che ha comunicato a {name}. Riceverà un link ai Suoi abbonamenti e alle Sue ricevute.',
   portalMailed:
     'Se {name} conosce questo indirizzo, tra pochi minuti arriverà un’e-mail con il link.',
   noSubscription: 'Non c’è alcun abbonamento.',

@@ -247,10 +247,11 @@ export const pt: Texts = {
   iWithdraw: 'Desisto deste contrato.',
 
   portalTitle: 'Suas assinaturas com {name}',
-  portalOpensHere: 'A página abre somente neste navegador, até {time}.',
+  portalOpensHere: 'A página abre somente neste navegador, até as {time}.',
   portalByMail:
-    'Digite o e-mail que {name} tem de você. Você recebe um link para suas assinaturas e recibos.',
-  portalMailed: 'Se {name} conhece este endereço, em alguns minutos chega um e-mail com o link.',
+    'Digite o endereço de e-mail que você informou a {name}. Você receberá um link para suas assinaturas e recibos.',
+  portalMailed:
+    'Se {name} conhecer este endereço, você receberá um e-mail com o link em alguns minutos.',
   noSubscription: 'Não há nenhuma assinatura.',
   yourPayments: 'Seus pagamentos',
   cancelSubscription: 'Cancelar assinatura',
@@ -268,6 +269,6 @@ export const pt: Texts = {
   cardExpiresFirst: 'Seu cartão vence antes do próximo pagamento',
   keepMail: '{name} recebeu esta declaração. Guarde este e-mail como confirmação.',
   portalMail:
-    'O link abre sua página em um só navegador, até {time}. Se você não o pediu, ignore este e-mail.',
+    'O link abre sua página em um só navegador, até as {time}. Se você não o pediu, ignore este e-mail.',
   whyMail: 'Você recebe este e-mail por causa do seu pagamento ou da sua assinatura com {name}.',
 };

@@ -15,7 +15,8 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const untilMidnight = () => DAY_MS - (Date.now() % DAY_MS);
 const TITLE = 'Your subscriptions with Acme Ltd';
-const SENT = 'If Acme Ltd knows this address, an e-mail with the link arrives in a few minutes.';
+const SENT =
+  'If Acme Ltd knows this address, you will get an e-mail with the link in a few minutes.';
 
 let payers = 0;
 
@@ -60,7 +61,7 @@ test('a payer who asks gets a link to the own page by e-mail, at most one in ten
   const before = await requests(api);
   const { page, ask } = await askForPortal(api);
   expect(headingOf(page)).toBe(TITLE);
-  expect(page.text).toContain('Enter the e-mail address that Acme Ltd has of you.');
+  expect(page.text).toContain('Enter the e-mail address that you gave Acme Ltd.');
   const sent = await ask(email.toUpperCase());
   expect(sent.status).toBe(200);
   expect(sent.text).toContain(SENT);
