@@ -64,6 +64,7 @@ test('a merchant reads the settings that the operator made, and no other merchan
       cancellation: `${PUBLIC_URL}/m/${merchant.merchantId}/cancel`,
       withdrawal: `${PUBLIC_URL}/m/${merchant.merchantId}/withdraw`,
     },
+    payerPage: `${PUBLIC_URL}/m/${merchant.merchantId}`,
     limits: {
       windowSeconds: expect.any(Number) as number,
       requests: expect.any(Number) as number,
