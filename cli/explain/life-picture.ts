@@ -92,7 +92,7 @@ export function lifeSvg(title: string, life: Life): string {
       ...texts(
         periods.filter((period) => !isLong(period)),
         'status',
-        [36, 48],
+        [36, 49],
         'text',
       ),
       Plot.dot(
@@ -110,14 +110,14 @@ export function lifeSvg(title: string, life: Life): string {
         symbol: 'diamond2',
         fill: COMMAND_COLOUR,
       }),
-      ...texts(commands, 'command', [15, 27, 39]),
+      ...texts(commands, 'command', [15, 28, 41]),
       ...texts(
         charges.filter((charge) => !isDeclined(charge)),
         'charge',
-        [-16, -28],
+        [-16, -29],
         'outcome',
       ),
-      ...texts(charges.filter(isDeclined), 'charge', [18, 30], 'outcome'),
+      ...texts(charges.filter(isDeclined), 'charge', [18, 31], 'outcome'),
     ],
   });
 }
