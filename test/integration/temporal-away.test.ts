@@ -1,4 +1,3 @@
-import { Client, Connection } from '@temporalio/client';
 import { eq, sql } from 'drizzle-orm';
 import { describe, expect, vi } from 'vitest';
 import { orderRows } from '../../db/repositories/payments/charges.ts';
@@ -7,6 +6,7 @@ import { subscriptionRows } from '../../db/repositories/subscriptions/row.ts';
 import { idempotencyKeys } from '../../db/schema/merchants.ts';
 import { DomainError } from '../../domain/errors.ts';
 import { createLogger } from '../../runtime/logger.ts';
+import { createTemporalClient } from '../../temporal/client.ts';
 import { createOrders } from '../../temporal/orders.ts';
 import type { Orders } from '../../temporal/orders.ts';
 import { createSubscriptionWorkflows } from '../../temporal/subscriptions/workflows.ts';
@@ -28,8 +28,10 @@ function clientsOf(
   webhooks: WebhookQueues;
   close(): Promise<void>;
 } {
-  const connection = Connection.lazy({ address });
-  const client = new Client({ connection });
+  const { client, close } = createTemporalClient({
+    temporalAddress: address,
+    temporalNamespace: 'default',
+  });
   const { taskQueuePrefix } = env;
   const logger = createLogger({ name: 'away', level: 'silent' });
   const orders = createOrders({
@@ -50,7 +52,7 @@ function clientsOf(
     logger,
     endpointsOf: async ({ merchantId }) => [{ merchantId, configId: 'whc_of_nothing' }],
   });
-  return { workflows, orders, webhooks, close: () => connection.close() };
+  return { workflows, orders, webhooks, close };
 }
 
 const test = onDevServer;
