@@ -115,6 +115,18 @@ describe.each(Object.entries(ORDERS))('the e-mail on the %s page', (kind, order)
     await change(email);
     expect(await recordsWith(api, email)).not.toContain('/customer');
   });
+
+  test('changes for this order only when the customer has paid before [D-11, D-62]', async ({
+    api,
+  }) => {
+    const customerId = await makeCustomer(api);
+    const { give } = await open(api, ORDERS['payment']!, { customerId });
+    await give(`payment_token=tok-good-before-${kind}`);
+    const email = `stranger-${kind}@example.org`;
+    const { change, path } = await open(api, order, { customerId });
+    expectSeeOther(await change(email), path);
+    expect(await recordsWith(api, email)).not.toContain('/customer');
+  });
 });
 
 test('the checkout of a link shows no e-mail from the record of the customer that the link names [D-11, D-37]', async ({
