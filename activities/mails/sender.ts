@@ -114,7 +114,7 @@ function messageOf({ event, facts, from, links, merchantId }: Message) {
   }
   const language = languageOf(event.language ?? facts.locale ?? 'en');
   const nowAt = Date.now();
-  const pages = pagesOf(links, merchantId, event, facts);
+  const pages = pagesOf(links, merchantId, event, facts, nowAt);
   const content = compose(eventType, { event, facts, language, links: pages, nowAt });
   if (content === null) return 'nothing that the payer must know';
   return {
@@ -138,12 +138,13 @@ function pagesOf(
   merchantId: string,
   { subscriptionId }: MailedEvent,
   { paymentMethodId }: MailFacts,
+  nowAt: number,
 ) {
   const updatable = { merchantId, subscriptionId: subscriptionId ?? '', paymentMethodId };
   return {
     declare: (kind: DeclarationKind, reference: string) =>
       links.publicUrl + declarationPath(kind, merchantId, reference),
-    updateMethod: () => updateMethodLink(links, updatable, Date.now()),
+    updateMethod: () => updateMethodLink(links, updatable, nowAt),
     portal: (id: string) => portalLink(links, { merchantId, id }),
   };
 }

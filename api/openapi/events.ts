@@ -9,7 +9,6 @@ import {
   SUBSCRIPTION_EVENT_TYPES,
 } from '../../domain/events.ts';
 import type { EventType } from '../../domain/events.ts';
-import { LOCALES } from '../../domain/locales.ts';
 import { DEACTIVATION_REASONS } from '../../domain/delivery-schedule.ts';
 import { customerDetails } from '../fields.ts';
 import {
@@ -305,7 +304,7 @@ const CustomerEvent = z.object({
   customerId: id('cus', 'customer'),
   portalId: id('prt', 'link'),
   expiresAt: epochMs('When the link of the e-mail stops working.'),
-  language: z.enum(LOCALES).meta({ description: 'Language of the page.' }),
+  language: declarationFields.language,
 });
 
 const DECLARATION = DeclarationEvent.meta({ id: 'DeclarationEvent', ...EXTENSION });

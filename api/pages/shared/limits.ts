@@ -51,25 +51,21 @@ export function createPageLimits() {
     async lookUp<T>(ctx: Context, find: () => Promise<T | null>): Promise<T | null> {
       const found = await find();
       if (found !== null || isPrefetch(ctx)) return found;
-      await checkLimit(unknown, addressOf(ctx));
-      await unknown.penalty(addressOf(ctx));
+      await spend(unknown, addressOf(ctx));
       return null;
     },
     /** Throws `rate_limit_exceeded`, so that no payer uses up the merchant's request rate at the gateway. */
     async countOpening(ctx: Context, merchant: PageMerchant): Promise<void> {
       if (merchant.mode !== 'live') return;
-      await checkLimit(openings, keyOf(ctx, merchant));
-      await openings.penalty(keyOf(ctx, merchant));
+      await spend(openings, keyOf(ctx, merchant));
     },
     /** Throws `rate_limit_exceeded` after too many. */
     async countDeclaration(ctx: Context, merchantId: string): Promise<void> {
-      await checkLimit(declarations, keyOf(ctx, { merchantId }));
-      await declarations.penalty(keyOf(ctx, { merchantId }));
+      await spend(declarations, keyOf(ctx, { merchantId }));
     },
     /** Throws `rate_limit_exceeded` after too many. */
     async countPortalRequest(ctx: Context, merchantId: string): Promise<void> {
-      await checkLimit(portalRequests, keyOf(ctx, { merchantId }));
-      await portalRequests.penalty(keyOf(ctx, { merchantId }));
+      await spend(portalRequests, keyOf(ctx, { merchantId }));
     },
     /** False: the caller must not request the look-up. Does not throw, because the payer must see the page. */
     async countLookUp(ctx: Context, merchant: PageMerchant): Promise<boolean> {
@@ -85,6 +81,11 @@ export function createPageLimits() {
       if (merchant.mode === 'live') await declines.penalty(keyOf(ctx, merchant));
     },
   };
+}
+
+async function spend(limiter: RateLimiterMemory, key: string): Promise<void> {
+  await checkLimit(limiter, key);
+  await limiter.penalty(key);
 }
 
 /** True if a browser loads the page before a person opens it. Any site can make a visitor's browser do so. */
