@@ -22,8 +22,12 @@ const STRIDE = 7_919;
 export function startBackgroundLoad(merchant: ClientOf, renewing: readonly string[] = []) {
   const troubles = new Troubles();
   const client = merchant(() => (troubles.repeats += 1));
-  const none: number[] = [];
-  const times = { read: [...none], create: [...none], checkout: [...none], edit: [...none] };
+  const times: Record<'read' | 'create' | 'checkout' | 'edit', number[]> = {
+    read: [],
+    create: [],
+    checkout: [],
+    edit: [],
+  };
   const failures: string[] = [];
   const underWay = new Set<Promise<void>>();
   const stop = new AbortController();

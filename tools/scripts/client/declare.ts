@@ -6,10 +6,7 @@ export async function declare(
   url: string,
   payer: { readonly name: string; readonly email: string; readonly reference: string },
 ): Promise<Page> {
-  const page = await openPage(url);
-  const [form] = page.forms;
-  if (form === undefined) throw new Error(`${url} has no form`);
-  return submitForm(page, form, {
+  return submitOnlyForm(url, {
     Name: payer.name,
     'E-mail address': payer.email,
     'Number of the contract': payer.reference,
@@ -18,10 +15,12 @@ export async function declare(
 
 /** Submits the form by which a payer asks for a link to their own page. */
 export async function askForPortal(url: string, email: string): Promise<Page> {
+  return submitOnlyForm(url, { 'E-mail address': email });
+}
+
+async function submitOnlyForm(url: string, fields: Record<string, string>): Promise<Page> {
   const page = await openPage(url);
   const [form] = page.forms;
-  if (form === undefined) {
-    throw new Error('There is no page: no active endpoint takes customer.portal_requested.');
-  }
-  return submitForm(page, form, { 'E-mail address': email });
+  if (form === undefined) throw new Error(`${url} has no form: ${page.title}`);
+  return submitForm(page, form, fields);
 }
