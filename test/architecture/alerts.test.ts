@@ -121,7 +121,7 @@ const QUIET: Series = {
   [http(503)]: null,
 };
 
-/** A wave that is larger than what is charged in a quarter of an hour. */
+/** From the 20th minute on, the oldest overdue renewal becomes older: 15 s in each step of 15 s. */
 const BACKLOG = '0x80 0+15x200';
 
 /** For each alert: how the day differs, from its 20th minute if not said otherwise. Null removes a series. */

@@ -188,7 +188,7 @@ describe('the e-mail of an event', () => {
     expect(compose('intent.failed', mail)).toBeNull();
   });
 
-  it('is none if it is true no longer when it is sent: paid, moved to another date, the link has expired', () => {
+  it('is none if it is no longer true when it is sent: the amount was paid, the date has moved, the link has expired', () => {
     expect(mailOf('intent.failed', 'en', { ...FACTS, owedIntentId: null })).toBeNull();
     expect(mailOf('subscription.renewal_upcoming', 'en', FACTS)).toBeNull();
     expect(mailOf('payment_method.expiring', 'en', { ...FACTS, next: null })).toBeNull();

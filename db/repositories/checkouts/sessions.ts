@@ -131,8 +131,7 @@ export function fillInDetails(db: Db, checkout: Checkout, given: GivenDetails): 
 
 /**
  * Adds the payer's details to an order, with `write`, and to its customer. Fills in only empty fields, and replaces the
- * e-mail that the order had: also at the customer if it is the same there and no method is saved yet. A customer who has
- * paid stays: whoever has the address opens the payer's own page, and a page of an order may be forwarded.
+ * e-mail that the order had: also at the customer if it is the same there and no method is saved yet.
  */
 export async function fillIn(
   db: Db,
@@ -149,8 +148,10 @@ export async function fillIn(
     const former = customerDetails.email;
     const order = await lockFilled(tx, orderDetails, isOrder, given, former);
     if (order) await write(tx, withNormalForm(order));
+    if (await isNamedByLink(tx, payer)) return;
+    // The address of a customer who has paid opens the payer's own page, and the page of an order may be forwarded.
     const isPayer = and(isCustomer, payerConditions(tx).isPayer);
-    if ((await isNamedByLink(tx, payer)) || (await tx.$count(customers, isPayer)) > 0) return;
+    if ((await tx.$count(customers, isPayer)) > 0) return;
     const isNew = (await tx.$count(paymentMethods, isSaved)) === 0;
     const replaced = isNew ? former : undefined;
     const details = await lockFilled(tx, customers.details, isCustomer, given, replaced);

@@ -37,8 +37,8 @@ export async function updateCustomer(
 }
 
 /**
- * Returns SQL conditions on a customer: a subscription is running, and the same or something was paid. An unpaid checkout
- * does not count: anybody may open one with another person's address.
+ * Returns SQL conditions on a customer. `isSubscriber`: a subscription is running. `isPayer`: that, or something was paid.
+ * An unpaid checkout does not count, because a stranger can open one with any address.
  */
 export function payerConditions(db: Db) {
   const own = { merchantId: customers.merchantId, customerId: customers.id };

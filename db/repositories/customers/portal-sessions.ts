@@ -32,8 +32,9 @@ export async function insertPortalSession(
 
 /** Customers of one address who get a link. */
 const CUSTOMERS_MOST = 5;
-/** A customer gets at most one e-mail in this time in ms, and so many in a day, whoever asks. */
+/** Shortest time in ms between two e-mails to one customer. */
 const EACH_MS = 10 * 60_000;
+/** Most e-mails to one customer in a UTC day. */
 const PER_DAY = 5;
 const DAY_MS = 86_400_000;
 

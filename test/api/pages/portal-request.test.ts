@@ -20,7 +20,7 @@ const SENT =
 
 let payers = 0;
 
-/** A payer with an address of their own, who has a subscription. */
+/** Creates a subscription for a payer with a new e-mail address. */
 async function payer(api: ApiEnvironment, { as = api.merchant, isPaid = true } = {}) {
   payers += 1;
   const email = `payer${payers}@example.com`;
